@@ -136,13 +136,13 @@ func TestResume_otherPrincipal(t *testing.T) {
 		for name, credential := range m.otherCallers() {
 			own := m.begin(at, "2025-11-25", credential)
 			for want, session := range map[int]http.Header{http.StatusBadRequest: own, http.StatusNotFound: hers} {
-				got := m.send(at, http.MethodGet, "/mcp", "", joined(session, http.Header{"Last-Event-Id": {last}}, credential))
+				got := m.send(at, http.MethodGet, "/mcp", "", joined(session, http.Header{http.CanonicalHeaderKey("Last-Event-ID"): {last}}, credential))
 				if got.status != want || strings.Contains(got.text, "elicitation") {
 					t.Errorf("%s by %s: %d %s, want %d", name, at.name, got.status, got.text, want)
 				}
 			}
 		}
-		if got := m.send(at, http.MethodGet, "/mcp", "", joined(hers, http.Header{"Last-Event-Id": {last}}, ada)); !strings.Contains(got.text, "elicitation/create") {
+		if got := m.send(at, http.MethodGet, "/mcp", "", joined(hers, http.Header{http.CanonicalHeaderKey("Last-Event-ID"): {last}}, ada)); !strings.Contains(got.text, "elicitation/create") {
 			t.Errorf("by %s: owner: %d %s", at.name, got.status, got.text)
 		}
 	}

@@ -273,7 +273,7 @@ func (m *matrix) routesTo(s badClient, session http.Header, endpoint string) map
 		path, header := pattern, http.Header{}
 		switch pattern {
 		case "/mcp":
-			header = joined(session, http.Header{"Last-Event-Id": {"pAAAA_1"}})
+			header = joined(session, http.Header{http.CanonicalHeaderKey("Last-Event-ID"): {"pAAAA_1"}})
 		case "/ws":
 			header = joined(socket, http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}})
 		case "/messages":

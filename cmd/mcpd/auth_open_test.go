@@ -23,7 +23,7 @@ import (
 )
 
 // dial opens a WebSocket.
-func (g *guarded) dial(header http.Header) *websocket.Conn {
+func (g *authServer) dial(header http.Header) *websocket.Conn {
 	g.t.Helper()
 	dialer := websocket.Dialer{Subprotocols: []string{"mcp"}, HandshakeTimeout: patience}
 	socket, _, err := dialer.DialContext(g.t.Context(), strings.Replace(g.url, "http", "ws", 1)+"/ws", header)
@@ -36,7 +36,7 @@ func (g *guarded) dial(header http.Header) *websocket.Conn {
 }
 
 // until waits for a REST request to get the status want.
-func (g *guarded) until(want int, header http.Header) {
+func (g *authServer) until(want int, header http.Header) {
 	g.t.Helper()
 	for end := time.Now().Add(patience); g.status(routes[8], header) != want; time.Sleep(pollPause) {
 		if time.Now().After(end) {
@@ -60,7 +60,7 @@ func pingsUntilClosed(socket *websocket.Conn) error {
 
 // listen opens a stream. The channel gets nil when the server ends the stream, or an
 // error.
-func (g *guarded) listen(header http.Header) <-chan error {
+func (g *authServer) listen(header http.Header) <-chan error {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(g.t.Context(), patience)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, g.url+"/sse", nil)
@@ -99,7 +99,7 @@ func (g *guarded) listen(header http.Header) <-chan error {
 }
 
 // wantWritten checks the events of a key in the audit log, in order.
-func (g *guarded) wantWritten(id string, want ...string) {
+func (g *authServer) wantWritten(id string, want ...string) {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(g.t.Context(), patience)
 	defer cancel()
@@ -130,7 +130,7 @@ func (g *guarded) wantWritten(id string, want ...string) {
 // and the audit log records it.
 func TestConnections_closeWithTheirKey(t *testing.T) {
 	t.Parallel()
-	g := serveGuarded(t, idptest.NewKey("k1", "ES256"))
+	g := serveAuth(t, idptest.NewKey("k1", "ES256"))
 	key := g.add(apikey.Record{Name: "ci", Principal: "ci"})
 	g.until(http.StatusOK, bearer(key))
 	socket, ended := g.dial(bearer(key)), g.listen(bearer(key))
@@ -141,14 +141,14 @@ func TestConnections_closeWithTheirKey(t *testing.T) {
 	if err := pingsUntilClosed(socket); !websocket.IsCloseError(err, websocket.ClosePolicyViolation) {
 		t.Errorf("the WebSocket closed with %v", err)
 	}
-	g.tellUntil(ended)
+	g.changeToolsUntil(ended)
 	g.wantWritten(id, "key.added", "key.revoked")
 }
 
 // Open anonymous connections close when authentication becomes required.
 func TestConnections_closeWhenAuthRequired(t *testing.T) {
 	t.Parallel()
-	g := serveGuarded(t, idptest.NewKey("k1", "ES256"))
+	g := serveAuth(t, idptest.NewKey("k1", "ES256"))
 	file := filepath.Join(filepath.Dir(g.keys), "mcpd.hcl")
 	demanding, err := os.ReadFile(file)
 	if err != nil {
@@ -166,11 +166,11 @@ func TestConnections_closeWhenAuthRequired(t *testing.T) {
 	if err := pingsUntilClosed(socket); !websocket.IsCloseError(err, websocket.ClosePolicyViolation) {
 		t.Errorf("the WebSocket closed with %v", err)
 	}
-	g.tellUntil(ended)
+	g.changeToolsUntil(ended)
 }
 
-// tellUntil changes the tools, which notifies listeners, until the stream ends.
-func (g *guarded) tellUntil(ended <-chan error) {
+// changeToolsUntil changes the tools, which notifies listeners, until the stream ends.
+func (g *authServer) changeToolsUntil(ended <-chan error) {
 	g.t.Helper()
 	for i, end := 0, time.Now().Add(patience); time.Now().Before(end); i++ {
 		time.Sleep(pollPause)

@@ -20,8 +20,8 @@ import (
 	"github.com/mcpd/mcpd/internal/auth/authn/idptest"
 )
 
-// guarded is a daemon that accepts API keys and tokens.
-type guarded struct {
+// authServer is a daemon that accepts API keys and tokens.
+type authServer struct {
 	*daemon
 	t        *testing.T
 	provider *idptest.Provider
@@ -30,15 +30,15 @@ type guarded struct {
 
 const audience = "https://mcp.example.com/mcp"
 
-func serveGuarded(t *testing.T, signers ...*idptest.Key) *guarded {
+func serveAuth(t *testing.T, signers ...*idptest.Key) *authServer {
 	t.Helper()
-	return serveGuardedWith(t, "", signers...)
+	return serveAuthWith(t, "", signers...)
 }
 
-// serveGuardedWith adds more to the configuration file.
-func serveGuardedWith(t *testing.T, more string, signers ...*idptest.Key) *guarded {
+// serveAuthWith adds more to the configuration file.
+func serveAuthWith(t *testing.T, more string, signers ...*idptest.Key) *authServer {
 	t.Helper()
-	g := &guarded{t: t, provider: idptest.New(t, signers...), keys: filepath.Join(t.TempDir(), "keys.json")}
+	g := &authServer{t: t, provider: idptest.New(t, signers...), keys: filepath.Join(t.TempDir(), "keys.json")}
 	g.add(apikey.Record{Name: "first", Principal: "first"}) // creates the file
 	dir := filepath.Dir(g.keys)
 	for name, text := range map[string]string{
@@ -63,7 +63,7 @@ func serveGuardedWith(t *testing.T, more string, signers ...*idptest.Key) *guard
 }
 
 // add creates a key and returns its text.
-func (g *guarded) add(known apikey.Record) string {
+func (g *authServer) add(known apikey.Record) string {
 	g.t.Helper()
 	known.Created = time.Now()
 	key, err := apikey.Add(g.keys, known)
@@ -74,7 +74,7 @@ func (g *guarded) add(known apikey.Record) string {
 }
 
 // claims returns the claims of a valid token with some changes; nil removes a claim.
-func (g *guarded) claims(changed map[string]any) map[string]any {
+func (g *authServer) claims(changed map[string]any) map[string]any {
 	now := time.Now()
 	all := map[string]any{"iss": g.provider.Issuer(), "aud": audience, "sub": "ada", "iat": now.Unix(), "exp": now.Add(time.Hour).Unix()}
 	for name, value := range changed {
@@ -103,8 +103,8 @@ var routes = []route{
 	{"REST, a call", "POST", "/mcp/execute", `{"tool":"whoami","arguments":{}}`},
 }
 
-// enters sends a request over a route and returns the status and the header.
-func (g *guarded) enters(r route, header http.Header) (int, http.Header) {
+// send sends a request over a route and returns the status and the header.
+func (g *authServer) send(r route, header http.Header) (int, http.Header) {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(g.t.Context(), patience)
 	defer cancel()
@@ -141,7 +141,7 @@ func bearer(text string) http.Header { return http.Header{"Authorization": {"Bea
 func TestAuth_everyRouteAndCredential(t *testing.T) {
 	t.Parallel()
 	signer, stranger := idptest.NewKey("k1", "RS256"), idptest.NewKey("k2", "RS256")
-	g := serveGuarded(t, signer)
+	g := serveAuth(t, signer)
 	token := func(k *idptest.Key, changed map[string]any) string {
 		return idptest.Sign(k, map[string]any{"typ": "at+jwt"}, g.claims(changed))
 	}
@@ -185,7 +185,7 @@ func TestAuth_everyRouteAndCredential(t *testing.T) {
 			"an agent that claims to be": {http.Header{"X-Agent-Id": {"admin"}}, 401},
 			"half a token":               {bearer(valid[:len(valid)/2]), 401},
 		} {
-			got, answer := g.enters(r, test.header)
+			got, answer := g.send(r, test.header)
 			if got != test.want || got == 401 && !strings.HasPrefix(answer.Get("WWW-Authenticate"), "Bearer ") {
 				t.Errorf("%s, with %s: %d, want %d; %q", r.name, name, got, test.want, answer.Get("WWW-Authenticate"))
 			}
@@ -196,9 +196,9 @@ func TestAuth_everyRouteAndCredential(t *testing.T) {
 	}
 }
 
-func (g *guarded) status(r route, header http.Header) int {
+func (g *authServer) status(r route, header http.Header) int {
 	g.t.Helper()
-	status, _ := g.enters(r, header)
+	status, _ := g.send(r, header)
 	return status
 }
 
@@ -214,8 +214,8 @@ func query(path string) string {
 // of files.
 func TestAuth_metadata(t *testing.T) {
 	t.Parallel()
-	g := serveGuarded(t, idptest.NewKey("k1", "ES256"))
-	_, header := g.enters(routes[0], http.Header{})
+	g := serveAuth(t, idptest.NewKey("k1", "ES256"))
+	_, header := g.send(routes[0], http.Header{})
 	const where = "https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
 	if got := header.Get("WWW-Authenticate"); !strings.Contains(got, `resource_metadata="`+where+`"`) {
 		t.Errorf("challenge: %s", got)
@@ -238,7 +238,7 @@ func TestAuth_metadata(t *testing.T) {
 // on every transport.
 func TestAuth_boundAgent(t *testing.T) {
 	t.Parallel()
-	g := serveGuarded(t, idptest.NewKey("k1", "ES256"))
+	g := serveAuth(t, idptest.NewKey("k1", "ES256"))
 	key := g.add(apikey.Record{Name: "bot", Principal: "ci", Agent: "bot-7"})
 	g.until(http.StatusOK, bearer(key))
 	call := func(path, body string, header http.Header) (int, string) {
@@ -277,7 +277,7 @@ func TestAuth_boundAgent(t *testing.T) {
 // Metrics name all tools and count all calls, so they need a permission.
 func TestMetrics_needPermission(t *testing.T) {
 	t.Parallel()
-	g := serveGuarded(t, idptest.NewKey("k1", "ES256"))
+	g := serveAuth(t, idptest.NewKey("k1", "ES256"))
 	plain, watcher := g.add(apikey.Record{Name: "a", Principal: "a"}), g.add(apikey.Record{Name: "w", Principal: "w", Scopes: []string{"mcpd:metrics"}})
 	g.until(http.StatusOK, bearer(watcher))
 	for credential, want := range map[string]int{"": 401, plain: 403, watcher: 200} {
@@ -321,7 +321,7 @@ const telling = `tool "tells" {
 func TestCredentials_notSentByTools(t *testing.T) {
 	t.Parallel()
 	signer := idptest.NewKey("k1", "ES256")
-	g := serveGuarded(t, signer)
+	g := serveAuth(t, signer)
 	var mu sync.Mutex
 	var sent []string
 	site := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -344,7 +344,7 @@ func TestCredentials_notSentByTools(t *testing.T) {
 	key := g.add(apikey.Record{Name: "good", Principal: "ci"})
 	token := idptest.Sign(signer, map[string]any{"typ": "at+jwt"}, g.claims(map[string]any{"scope": "proof"}))
 	g.until(http.StatusOK, bearer(key))
-	made := g.callsTelling(bearer(key), http.Header{"X-Api-Key": {key}}, bearer(token))
+	made := g.callWith(bearer(key), http.Header{"X-Api-Key": {key}}, bearer(token))
 	mu.Lock()
 	defer mu.Unlock()
 	if len(sent) != made || !strings.Contains(strings.Join(sent, ""), `"scopes":["proof"]`) {
@@ -361,9 +361,9 @@ func TestCredentials_notSentByTools(t *testing.T) {
 	}
 }
 
-// callsTelling calls the tool with each credential over several transports. It returns
+// callWith calls the tool with each credential over several transports. It returns
 // the number of calls.
-func (g *guarded) callsTelling(proofs ...http.Header) (made int) {
+func (g *authServer) callWith(proofs ...http.Header) (made int) {
 	g.t.Helper()
 	const params = `{"name":"tells","arguments":{}}`
 	for _, call := range []struct {

@@ -18,8 +18,8 @@ import (
 	"github.com/mcpd/mcpd/internal/auth/authn/idptest"
 )
 
-// scribe is an upstream server that records all requests.
-type scribe struct {
+// recordingUpstream is an upstream server that records all requests.
+type recordingUpstream struct {
 	*mcp.Server
 	name, url string
 
@@ -28,9 +28,9 @@ type scribe struct {
 	news chan struct{} // receives after each request
 }
 
-// newScribe starts a scribe that stops with the test.
-func newScribe(t *testing.T, name string, o *mcp.StreamableHTTPOptions) *scribe {
-	l := &scribe{name: name, news: make(chan struct{}, 1), Server: mcp.NewServer(&mcp.Implementation{Name: name, Version: "1"}, &mcp.ServerOptions{
+// newRecordingUpstream starts a recordingUpstream that stops with the test.
+func newRecordingUpstream(t *testing.T, name string, o *mcp.StreamableHTTPOptions) *recordingUpstream {
+	l := &recordingUpstream{name: name, news: make(chan struct{}, 1), Server: mcp.NewServer(&mcp.Implementation{Name: name, Version: "1"}, &mcp.ServerOptions{
 		CompletionHandler: func(context.Context, *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 			return &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{"friday"}}}, nil
 		},
@@ -53,14 +53,14 @@ func newScribe(t *testing.T, name string, o *mcp.StreamableHTTPOptions) *scribe 
 	l.AddResource(&mcp.Resource{URI: name + "://note", Name: "note"}, func(_ context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: r.Params.URI, Text: "noted"}}}, nil
 	})
-	s := httptest.NewServer(l.writes(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return l.Server }, o)))
+	s := httptest.NewServer(l.record(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return l.Server }, o)))
 	t.Cleanup(s.Close)
 	l.url = s.URL
 	return l
 }
 
-// writes records a request, headers and body, before it is handled.
-func (l *scribe) writes(next http.Handler) http.Handler {
+// record records a request, headers and body, before it is handled.
+func (l *recordingUpstream) record(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		r.Body = io.NopCloser(bytes.NewReader(body))
@@ -76,7 +76,7 @@ func (l *scribe) writes(next http.Handler) http.Handler {
 }
 
 // count returns the number of requests of a method.
-func (l *scribe) count(method string) (n int) {
+func (l *recordingUpstream) count(method string) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, text := range l.sent {
@@ -87,8 +87,8 @@ func (l *scribe) count(method string) (n int) {
 	return n
 }
 
-// relists changes the tool list of the server and waits for mcpd to read it.
-func (l *scribe) relists(t *testing.T) {
+// changeTools changes the tool list of the server and waits for mcpd to read it.
+func (l *recordingUpstream) changeTools(t *testing.T) {
 	t.Helper()
 	before := l.count("tools/list")
 	l.AddTool(&mcp.Tool{Name: "late", InputSchema: map[string]any{"type": "object"}}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
@@ -106,15 +106,15 @@ func (l *scribe) relists(t *testing.T) {
 }
 
 // block returns the upstream block of the server, with its own credential.
-func (l *scribe) block() string {
+func (l *recordingUpstream) block() string {
 	return fmt.Sprintf("upstream %q {\n  url = %q\n  pin = \"off\"\n  ask = [\"elicit\"]\n  header \"Authorization\" { value = \"Bearer ${secret.own}\" }\n}\n", l.name, l.url)
 }
 
-// proof adds the headers of a credential to all requests.
-type proof struct{ http.Header }
+// credentialTransport adds the headers of a credential to all requests.
+type credentialTransport struct{ http.Header }
 
 // RoundTrip sends a request with the credential.
-func (p proof) RoundTrip(r *http.Request) (*http.Response, error) {
+func (p credentialTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	maps.Copy(r.Header, p.Header)
 	return http.DefaultTransport.RoundTrip(r)
@@ -124,13 +124,13 @@ func (p proof) RoundTrip(r *http.Request) (*http.Response, error) {
 // neither in a header nor in a URL nor in a body.
 func TestCredentials_notSentToUpstreams(t *testing.T) {
 	t.Parallel()
-	scribes := []*scribe{newScribe(t, "sessions", nil), newScribe(t, "stateless", &mcp.StreamableHTTPOptions{Stateless: true})}
+	scribes := []*recordingUpstream{newRecordingUpstream(t, "sessions", nil), newRecordingUpstream(t, "stateless", &mcp.StreamableHTTPOptions{Stateless: true})}
 	signer := idptest.NewKey("k1", "ES256")
 	more := "secret \"own\" {\n  env = \"MCPD_TEST_SECRET\"\n}\ncodeact {}\n"
 	for _, l := range scribes {
 		more += l.block()
 	}
-	g := serveGuardedWith(t, more, signer)
+	g := serveAuthWith(t, more, signer)
 	key := g.add(apikey.Record{Name: "good", Principal: "ci"})
 	token := idptest.Sign(signer, map[string]any{"typ": "at+jwt"}, g.claims(map[string]any{"scope": "proof"}))
 	g.until(http.StatusOK, bearer(key))
@@ -138,7 +138,7 @@ func TestCredentials_notSentToUpstreams(t *testing.T) {
 	for _, header := range []http.Header{bearer(key), {"X-Api-Key": {key}}, bearer(token)} {
 		header.Set("Cookie", "session=oatmeal-crumbs; proof="+key+token)
 		for _, revision := range []string{"2025-11-25", "2026-07-28"} {
-			g.callsBehind(proof{header}, revision, scribes)
+			g.callUpstreams(credentialTransport{header}, revision, scribes)
 			callers++
 		}
 	}
@@ -147,13 +147,13 @@ func TestCredentials_notSentToUpstreams(t *testing.T) {
 		"the claims of the token": strings.Split(token, ".")[1], "the signature of the token": token[strings.LastIndex(token, ".")+1:],
 	}
 	for i, revision := range []string{"2025-11-25", "2026-07-28"} {
-		scribes[i].relists(t)
-		scribes[i].wantsNone(t, revision, callers, credentials)
+		scribes[i].changeTools(t)
+		scribes[i].checkRequests(t, revision, callers, credentials)
 	}
 }
 
-// callsBehind makes a client of a revision call everything on each server.
-func (g *guarded) callsBehind(p proof, revision string, scribes []*scribe) {
+// callUpstreams makes a client of a revision call everything on each server.
+func (g *authServer) callUpstreams(p credentialTransport, revision string, scribes []*recordingUpstream) {
 	g.t.Helper()
 	ctx, cancel := context.WithTimeout(g.t.Context(), patience)
 	defer cancel()
@@ -204,9 +204,9 @@ func (g *guarded) callsBehind(p proof, revision string, scribes []*scribe) {
 	}
 }
 
-// wantsNone checks that the server got the requests of all callers, in its own
+// checkRequests checks that the server got the requests of all callers, in its own
 // revision, with the credential of the block and no credential of a caller.
-func (l *scribe) wantsNone(t *testing.T, revision string, callers int, credentials map[string]string) {
+func (l *recordingUpstream) checkRequests(t *testing.T, revision string, callers int, credentials map[string]string) {
 	t.Helper()
 	for method, each := range map[string]int{"tools/call": 4, "prompts/get": 1, "resources/read": 1, "completion/complete": 1} {
 		if n := l.count(method); n < each*callers {

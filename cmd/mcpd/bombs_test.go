@@ -41,7 +41,7 @@ var bombEnds = map[string][]string{
 }
 
 // explode calls a bomb and checks its error.
-func (b *bombs) explode(t *testing.T, tool string) {
+func (b *bombServer) explode(t *testing.T, tool string) {
 	began := time.Now()
 	_, f, err := b.try(tool, "{}")
 	for err == nil && f.isRefusal() { // shed on a busy machine; it did not run, so retry
@@ -65,7 +65,7 @@ func (b *bombs) explode(t *testing.T, tool string) {
 }
 
 // series runs bombs, atOnce of them at a time.
-func (b *bombs) series(t *testing.T, tools []string, atOnce int) {
+func (b *bombServer) series(t *testing.T, tools []string, atOnce int) {
 	slots := make(chan struct{}, atOnce)
 	var all sync.WaitGroup
 	for _, tool := range tools {
@@ -86,7 +86,7 @@ func TestBombs_failAlone(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: scripts are not sandboxed on " + runtime.GOOS)
 	}
-	b := serveBombs(t)
+	b := newBombServer(t)
 	// After one call of each tool the scheduler trusts it. Otherwise the first calls of
 	// 32 connections would take all slots of the bombs.
 	b.add(t, 0, 0)
@@ -98,7 +98,7 @@ func TestBombs_failAlone(t *testing.T) {
 	stop := b.work(t, connections)
 	b.series(t, b.tools, atOnce)
 	stop()
-	b.few(t)
+	b.remainingProcesses(t)
 }
 
 // No process and no memory may remain.
@@ -106,7 +106,7 @@ func TestBombs_leaveNoProcessOrMemory(t *testing.T) {
 	if os.Getenv("MCPD_LONG") == "" || runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: set MCPD_LONG, on Linux")
 	}
-	b := serveBombs(t)
+	b := newBombServer(t)
 	for i := range 1000 { // warm-up
 		b.post(t, fmt.Sprintf("first-%d", i))
 	}
@@ -117,7 +117,7 @@ func TestBombs_leaveNoProcessOrMemory(t *testing.T) {
 	b.series(t, slices.Repeat([]string{"backtracking", "huge_fill", "sparse_sort", "recursion"}, 250), 4)
 	_, most := b.memory(t)
 	stop()
-	after := b.settled(t, before+16<<20)
+	after := b.settledMemory(t, before+16<<20)
 	t.Logf("the server had %d MiB, at most %d with each bomb and %d with all, and has %d", before>>20, each>>20, most>>20, after>>20)
 	if most-before > 64<<20 {
 		t.Errorf("the server grew by %d MiB", (most-before)>>20)
@@ -125,7 +125,7 @@ func TestBombs_leaveNoProcessOrMemory(t *testing.T) {
 	if after-before > 16<<20 {
 		t.Errorf("the server retains %d MiB", (after-before)>>20)
 	}
-	ids := b.few(t)
+	ids := b.remainingProcesses(t)
 	if err := b.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestCalls_waitingShareProcesses(t *testing.T) {
 	if os.Getenv("MCPD_LONG") != "" {
 		calls = 500 / slower
 	}
-	b := serveBombs(t)
+	b := newBombServer(t)
 	var all sync.WaitGroup
 	began := time.Now()
 	for i := range calls {

@@ -33,23 +33,23 @@ func TestSecrets_neverVisible(t *testing.T) {
 			if testing.Short() && executor == executorInline {
 				t.Skip("SKIPPED with -short: the worker executor starts more goroutines")
 			}
-			s := newScene(t, executor)
+			s := newCanaryServer(t, executor)
 			if len(s.all) < 50 {
 				t.Errorf("only %d canaries", len(s.all))
 			}
 			s.serve(t, program, executor)
-			s.byHand(t, executor)
+			s.runVerbs(t, executor)
 			s.overStdio(t, program, executor)
-			s.seeFiles(t, s.state)
+			s.addFiles(t, s.state)
 			s.seeAudit(t, executor)
-			if found := s.found(); len(found) > 0 {
+			if found := s.leaks(); len(found) > 0 {
 				t.Errorf("canaries leaked:\n%s", strings.Join(found, "\n"))
 			}
-			s.cameOut(t)
+			s.checkDelivered(t)
 			// The search must find the control canary, which a script returns.
-			control := aviary{all: s.all}
-			control.see("the answer of control", s.leaked)
-			if found := control.found(); len(found) != 1 || !strings.HasPrefix(found[0], "control as ") {
+			control := canaryCheck{all: s.all}
+			control.addOutput("the answer of control", s.leaked)
+			if found := control.leaks(); len(found) != 1 || !strings.HasPrefix(found[0], "control as ") {
 				t.Errorf("found %q, want the control canary", found)
 			}
 		})
@@ -68,9 +68,9 @@ func TestCanary_foundInEveryEncoding(t *testing.T) {
 			c.value, string(page), url.QueryEscape(c.value), url.PathEscape(c.value), hex.EncodeToString([]byte("x" + c.value)), fmt.Sprintf("%X", c.value),
 			base64.StdEncoding.EncodeToString([]byte(c.value)), base64.RawURLEncoding.EncodeToString([]byte("u:" + c.value)), base64.StdEncoding.EncodeToString([]byte("u" + c.value + "~~")),
 		} {
-			a := aviary{all: []canary{c, newCanary("other", 3)}}
-			a.see("here", "before "+shown+" after")
-			if found := a.found(); len(found) == 0 || !strings.HasPrefix(found[0], "c as ") {
+			a := canaryCheck{all: []canary{c, newCanary("other", 3)}}
+			a.addOutput("here", "before "+shown+" after")
+			if found := a.leaks(); len(found) == 0 || !strings.HasPrefix(found[0], "c as ") {
 				t.Errorf("%s not found", shown)
 			}
 		}
@@ -78,12 +78,12 @@ func TestCanary_foundInEveryEncoding(t *testing.T) {
 }
 
 // environment returns the variables of mcpd.
-func (s *scene) environment() []string {
+func (s *canaryServer) environment() []string {
 	return append(append(os.Environ(), "XDG_STATE_HOME="+s.state, "TMPDIR="+s.state), s.env...)
 }
 
 // serve calls every tool of a server and inspects it during and after the calls.
-func (s *scene) serve(t *testing.T, program, executor string) {
+func (s *canaryServer) serve(t *testing.T, program, executor string) {
 	t.Helper()
 	d, err := startDaemon(program, s.dir, s.environment(), []string{"--executor", executor, "--log-level", "debug", "--log-format", "json"})
 	if err != nil {
@@ -93,11 +93,11 @@ func (s *scene) serve(t *testing.T, program, executor string) {
 	for _, name := range s.names {
 		s.call(t, d, name)
 	}
-	s.otherWays(t, d)
-	s.look(t, d)
+	s.callOverOtherTransports(t, d)
+	s.inspectProcesses(t, d)
 	s.leaked = string(s.answer(t, d, "control"))
 	// The operator writes a secret into the configuration file.
-	literal := s.hatch("literal")
+	literal := s.newSecret("literal")
 	s.write(t, "mcpd.hcl", s.config.String()+"secret \"literal\" { value = \""+literal.core+"\" }\nsecret \"open { value = \""+literal.core+"\n")
 	if _, err := d.waitFor(regexp.MustCompile("reload failed")); err != nil {
 		t.Error(err)
@@ -107,9 +107,9 @@ func (s *scene) serve(t *testing.T, program, executor string) {
 		if err != nil {
 			t.Error(err)
 		}
-		s.see(path, string(body))
+		s.addOutput(path, string(body))
 	}
-	s.seeProcesses(t, d.cmd.Process.Pid, s.grants...)
+	s.addProcesses(t, d.cmd.Process.Pid, s.grants...)
 	if err := d.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Error(err)
 	}
@@ -117,12 +117,12 @@ func (s *scene) serve(t *testing.T, program, executor string) {
 		t.Errorf("the server exited with %v", err)
 	}
 	d.mu.Lock()
-	s.see("the log", strings.Join(d.lines, "\n"))
+	s.addOutput("the log", strings.Join(d.lines, "\n"))
 	d.mu.Unlock()
 }
 
 // answer calls a tool with all client features enabled and returns all received bytes.
-func (s *scene) answer(t *testing.T, d *daemon, name string) []byte {
+func (s *canaryServer) answer(t *testing.T, d *daemon, name string) []byte {
 	t.Helper()
 	params := `{"name":"` + name + `"}`
 	body := strings.Replace(string(modernBody("tools/call", params)), `"_meta":{`, `"_meta":{"progressToken":1,"io.modelcontextprotocol/logLevel":"debug",`, 1)
@@ -134,10 +134,10 @@ func (s *scene) answer(t *testing.T, d *daemon, name string) []byte {
 }
 
 // call calls a tool over MCP and over REST.
-func (s *scene) call(t *testing.T, d *daemon, name string) {
+func (s *canaryServer) call(t *testing.T, d *daemon, name string) {
 	t.Helper()
 	told := string(s.answer(t, d, name))
-	s.see("the answer of "+name, told)
+	s.addOutput("the answer of "+name, told)
 	if name == "asks" && !strings.Contains(told, "Go on?") {
 		t.Errorf("the call sent no input request: %s", told)
 	}
@@ -145,11 +145,11 @@ func (s *scene) call(t *testing.T, d *daemon, name string) {
 	if err != nil {
 		t.Error(err)
 	}
-	s.see("the REST answer of "+name, string(answer))
+	s.addOutput("the REST answer of "+name, string(answer))
 }
 
-// look inspects the processes of a server while one of its programs waits on the pipe.
-func (s *scene) look(t *testing.T, d *daemon) {
+// inspectProcesses inspects the processes of a server while one of its programs waits on the pipe.
+func (s *canaryServer) inspectProcesses(t *testing.T, d *daemon) {
 	t.Helper()
 	answered := make(chan []byte)
 	go func() { answered <- s.answer(t, d, "held") }()
@@ -157,7 +157,7 @@ func (s *scene) look(t *testing.T, d *daemon) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if below := s.seeProcesses(t, d.cmd.Process.Pid, s.grants...); below < 1 {
+	if below := s.addProcesses(t, d.cmd.Process.Pid, s.grants...); below < 1 {
 		t.Error("no process was inspected")
 	}
 	if _, err := pipe.WriteString("it was " + s.held.value); err != nil {
@@ -166,11 +166,11 @@ func (s *scene) look(t *testing.T, d *daemon) {
 	if err := pipe.Close(); err != nil {
 		t.Error(err)
 	}
-	s.see("the answer of held", string(<-answered))
+	s.addOutput("the answer of held", string(<-answered))
 }
 
 // overStdio calls every tool over standard input and output.
-func (s *scene) overStdio(t *testing.T, program, executor string) {
+func (s *canaryServer) overStdio(t *testing.T, program, executor string) {
 	t.Helper()
 	server := serveStdio(t, program, s.dir, s.environment(), "--executor", executor, "--log-level", "debug")
 	for id, request := range append([]string{
@@ -180,7 +180,7 @@ func (s *scene) overStdio(t *testing.T, program, executor string) {
 			t.Fatal(err)
 		}
 		for answer := fmt.Sprintf(`"id":%d,`, id+1); server.lines.Scan(); {
-			s.see("standard output", server.lines.Text())
+			s.addOutput("standard output", server.lines.Text())
 			if strings.Contains(server.lines.Text(), answer) {
 				break
 			}
@@ -189,8 +189,8 @@ func (s *scene) overStdio(t *testing.T, program, executor string) {
 			_, _ = fmt.Fprintln(server.in, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 		}
 	}
-	s.see("standard output", server.end(t))
-	s.see("the log over stdio", server.log.String())
+	s.addOutput("standard output", server.end(t))
+	s.addOutput("the log over stdio", server.log.String())
 	if !strings.Contains(server.log.String(), "script read secret") {
 		t.Error("no call over stdio")
 	}
@@ -198,7 +198,7 @@ func (s *scene) overStdio(t *testing.T, program, executor string) {
 
 // calls returns a call with progress for each tool, or for some of them under the race
 // detector.
-func (s *scene) calls() []string {
+func (s *canaryServer) calls() []string {
 	var calls []string
 	for i, name := range s.names {
 		if i%slower > 0 {
@@ -209,16 +209,16 @@ func (s *scene) calls() []string {
 	return calls
 }
 
-// byHand runs the command-line verbs with valid files and with files that have an
+// runVerbs runs the command-line verbs with valid files and with files that have an
 // error.
-func (s *scene) byHand(t *testing.T, executor string) {
+func (s *canaryServer) runVerbs(t *testing.T, executor string) {
 	t.Helper()
 	run := func(arguments ...string) {
 		_, stdout, stderr := inProcess(t, s.dir, s.environment(), arguments...) // most calls fail
 		if stdout+stderr == "" {
 			t.Errorf("mcpd %v prints nothing", arguments)
 		}
-		s.see("mcpd "+strings.Join(arguments, " "), stdout+stderr)
+		s.addOutput("mcpd "+strings.Join(arguments, " "), stdout+stderr)
 	}
 	for _, arguments := range [][]string{{"check"}, {"check", "--json"}, {"fmt", "--check", filepath.Join(s.dir, "mcpd.hcl")}, {"list"}, {"call", "echo_env"}} {
 		run(arguments...)
@@ -240,15 +240,15 @@ func (s *scene) byHand(t *testing.T, executor string) {
 	}
 }
 
-// cameOut checks that each secret reached its destination; otherwise the test proves
+// checkDelivered checks that each secret reached its destination; otherwise the test proves
 // nothing.
-func (s *scene) cameOut(t *testing.T) {
+func (s *canaryServer) checkDelivered(t *testing.T) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	came := aviary{all: s.outgoing}
-	came.see("what came out", s.came.String())
-	said := strings.Join(came.found(), "\n")
+	came := canaryCheck{all: s.outgoing}
+	came.addOutput("what came out", s.came.String())
+	said := strings.Join(came.leaks(), "\n")
 	for _, c := range s.outgoing {
 		if !strings.Contains(said, c.name+" as ") {
 			t.Errorf("%s was not sent", c.name)
@@ -256,11 +256,11 @@ func (s *scene) cameOut(t *testing.T) {
 	}
 }
 
-// accounts enables the audit log, and makes a script pass a secret to a tool with
+// addAudit enables the audit log, and makes a script pass a secret to a tool with
 // captured arguments.
-func (s *scene) accounts(t *testing.T) {
+func (s *canaryServer) addAudit(t *testing.T) {
 	t.Helper()
-	c := s.hatch("told")
+	c := s.newSecret("told")
 	s.secret(t, "told", "file", c.value, "reveal = true")
 	s.config.WriteString("audit {\n  path    = \"audit/calls.jsonl\"\n  mode    = \"strict\"\n  capture = [\"hears\"]\n}\n")
 	s.tools.WriteString("tool \"hears\" {\n  extra_arguments = true\n  run = \"return 1;\"\n}\n")
@@ -269,10 +269,10 @@ func (s *scene) accounts(t *testing.T) {
       return await tools.hears({ told, coded: btoa(plain), hex: [...plain].map((c) => c.charCodeAt(0).toString(16)).join(""), url: encodeURIComponent(told), deep: [{ [told]: told }], [btoa(plain)]: 1 });`)
 }
 
-// bomb makes a script read a secret and crash its process.
-func (s *scene) bomb(t *testing.T) {
+// addCrash makes a script read a secret and crash its process.
+func (s *canaryServer) addCrash(t *testing.T) {
 	t.Helper()
-	c := s.hatch("bomb")
+	c := s.newSecret("bomb")
 	s.secret(t, "bomb", "file", c.value, "reveal = true")
 	s.names = append(s.names, "bomb")
 	s.tools.WriteString("tool \"bomb\" {\n  timeout = \"20s\"\n  limits { memory = \"64MiB\" }\n  allow {\n    secrets { names = [\"bomb\"] }\n  }\n  run = <<JS\n    let all = secrets.bomb;\n    for (;;) all += all;\n  JS\n}\n")
@@ -280,10 +280,10 @@ func (s *scene) bomb(t *testing.T) {
 
 // seeAudit adds the audit log, and checks that it records the secrets that were read
 // and passed on. It also adds the log of the crashed process.
-func (s *scene) seeAudit(t *testing.T, executor string) {
+func (s *canaryServer) seeAudit(t *testing.T, executor string) {
 	t.Helper()
 	folder := filepath.Join(s.dir, "audit")
-	s.seeFiles(t, folder)
+	s.addFiles(t, folder)
 	text, err := os.ReadFile(filepath.Join(folder, "calls.jsonl"))
 	if err != nil {
 		t.Fatal(err)
@@ -300,15 +300,15 @@ func (s *scene) seeAudit(t *testing.T, executor string) {
 	}
 }
 
-// seeProcesses adds the command lines of a process and its descendants, and the
+// addProcesses adds the command lines of a process and its descendants, and the
 // environments of the descendants. It returns their number. The environment of a
 // program contains the secrets of its grant: but lists those canaries.
-func (a *aviary) seeProcesses(t *testing.T, root int, but ...canary) (below int) {
+func (a *canaryCheck) addProcesses(t *testing.T, root int, but ...canary) (below int) {
 	t.Helper()
 	for _, pid := range append([]int{root}, descendants(t, root)...) {
 		// A process may exit meanwhile.
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		a.see("command lines", string(line))
+		a.addOutput("command lines", string(line))
 		if pid == root {
 			continue
 		}
@@ -318,7 +318,7 @@ func (a *aviary) seeProcesses(t *testing.T, root int, but ...canary) (below int)
 		for _, c := range but {
 			text = strings.ReplaceAll(text, c.value, "")
 		}
-		a.see("environments", text)
+		a.addOutput("environments", text)
 	}
 	return below
 }

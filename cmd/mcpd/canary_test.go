@@ -49,23 +49,23 @@ func (c canary) forms() []string {
 	return list
 }
 
-// aviary holds all canaries and all visible output of a server.
-type aviary struct {
+// canaryCheck holds all canaries and all visible output of a server.
+type canaryCheck struct {
 	all []canary
 
 	mu   sync.Mutex
 	seen map[string][]string // text by source
 }
 
-// hatch adds a new canary.
-func (a *aviary) hatch(name string) canary {
+// newSecret adds a new canary.
+func (a *canaryCheck) newSecret(name string) canary {
 	c := newCanary(name, len(a.all))
 	a.all = append(a.all, c)
 	return c
 }
 
-// see adds visible output.
-func (a *aviary) see(where string, text string) {
+// addOutput adds visible output.
+func (a *canaryCheck) addOutput(where string, text string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.seen == nil {
@@ -74,8 +74,8 @@ func (a *aviary) see(where string, text string) {
 	a.seen[where] = append(a.seen[where], text)
 }
 
-// found returns the names of leaked canaries with their sources.
-func (a *aviary) found() []string {
+// leaks returns the names of leaked canaries with their sources.
+func (a *canaryCheck) leaks() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var found []string
@@ -98,8 +98,8 @@ func (a *aviary) found() []string {
 	return slices.Compact(found)
 }
 
-// seeFiles adds the files below a directory, which must not be empty.
-func (a *aviary) seeFiles(t *testing.T, root string) {
+// addFiles adds the files below a directory, which must not be empty.
+func (a *canaryCheck) addFiles(t *testing.T, root string) {
 	t.Helper()
 	files := 0
 	err := filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
@@ -107,7 +107,7 @@ func (a *aviary) seeFiles(t *testing.T, root string) {
 			return err
 		}
 		content, err := os.ReadFile(path)
-		a.see("file "+path, path+"\n"+string(content))
+		a.addOutput("file "+path, path+"\n"+string(content))
 		files++
 		return err
 	})

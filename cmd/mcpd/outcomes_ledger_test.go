@@ -28,7 +28,7 @@ type outcomeLedger struct {
 	*worker.Executor
 
 	mu    sync.Mutex
-	calls map[string]*toldCall
+	calls map[string]*callEvents
 	// results maps the response of a caller to the last phase of the call.
 	results map[string]string
 	// due counts the runs of file hooks that the events of the Go hook require, ended the
@@ -38,7 +38,7 @@ type outcomeLedger struct {
 	// release lets the runs of the lagging hook end.
 	release chan struct{}
 	// meeting belongs to the call whose process is to be killed.
-	meeting atomic.Pointer[rendezvous]
+	meeting atomic.Pointer[blockedCall]
 	// closed reports whether the executor is closed. early counts due hook runs that
 	// had not ended by then; lost names the hooks that started later.
 	closed bool
@@ -46,8 +46,8 @@ type outcomeLedger struct {
 	lost   []string
 }
 
-// toldCall holds the events of one call.
-type toldCall struct {
+// callEvents holds the events of one call.
+type callEvents struct {
 	first call.Event
 	last  call.Event
 	// phases are those of the Go hook, begun those that each file hook started for, and
@@ -58,14 +58,14 @@ type toldCall struct {
 }
 
 func newOutcomeLedger(x *worker.Executor) *outcomeLedger {
-	return &outcomeLedger{Executor: x, calls: map[string]*toldCall{}, results: map[string]string{}, panics: maphash.MakeSeed(), release: make(chan struct{})}
+	return &outcomeLedger{Executor: x, calls: map[string]*callEvents{}, results: map[string]string{}, panics: maphash.MakeSeed(), release: make(chan struct{})}
 }
 
 // of returns the events of a call. The caller must hold mu.
-func (l *outcomeLedger) of(id string) *toldCall {
+func (l *outcomeLedger) of(id string) *callEvents {
 	told := l.calls[id]
 	if told == nil {
-		told = &toldCall{begun: map[string][]string{}}
+		told = &callEvents{begun: map[string][]string{}}
 		l.calls[id] = told
 	}
 	return told
@@ -279,7 +279,7 @@ func (l *outcomeLedger) check(t *testing.T, status engine.Status, seen map[strin
 }
 
 // checkFiles compares the file hooks with the events of the Go hook.
-func (l *outcomeLedger) checkFiles(t *testing.T, id string, told *toldCall) {
+func (l *outcomeLedger) checkFiles(t *testing.T, id string, told *callEvents) {
 	t.Helper()
 	want := map[string][]string{}
 	for _, e := range []call.Event{told.first, told.last} {

@@ -36,7 +36,7 @@ func (g *goodput) refusals(share float64) (all int, longest time.Duration) {
 }
 
 // call calls the tool over REST, where rejections have a status.
-func (g *goodput) call(b *bombs) {
+func (g *goodput) call(b *bombServer) {
 	began := time.Now()
 	request, err := b.request(http.MethodPost, "/mcp/execute", []byte(`{"tool":"work","arguments":{}}`), nil)
 	if err != nil {
@@ -68,7 +68,7 @@ func (g *goodput) call(b *bombs) {
 
 // most measures the peak goodput: eight clients call for five seconds. It returns
 // successful calls per second.
-func (g *goodput) most(b *bombs) float64 {
+func (g *goodput) most(b *bombServer) float64 {
 	const span = 5 * time.Second
 	before := g.good.Load()
 	end := time.Now().Add(span)
@@ -86,7 +86,7 @@ func (g *goodput) most(b *bombs) float64 {
 
 // under offers a fixed rate of calls for a span and returns the goodput until all have
 // ended.
-func (g *goodput) under(b *bombs, offered float64, span time.Duration) float64 {
+func (g *goodput) under(b *bombServer, offered float64, span time.Duration) float64 {
 	before := g.good.Load()
 	began := time.Now()
 	var all sync.WaitGroup
@@ -109,7 +109,7 @@ func TestOverload_goodput(t *testing.T) {
 		t.Skip("SKIPPED: set MCPD_LONG")
 	}
 	const spans, span = 6, 10 * time.Second
-	b := serveBombs(t)
+	b := newBombServer(t)
 	b.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1000}}
 	var peak, loaded goodput
 	var shares []float64

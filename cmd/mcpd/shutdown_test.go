@@ -49,17 +49,17 @@ hook "tell" {
 }
 `
 
-// outside is the site that tools and hooks call. It answers calls once the process
+// externalSite is the site that tools and hooks call. It answers calls once the process
 // drains, and hooks once all clients have their responses.
-type outside struct {
+type externalSite struct {
 	*httptest.Server
 	called             chan struct{}
 	draining, answered chan struct{}
 	told               atomic.Int64
 }
 
-func newOutside(t *testing.T) *outside {
-	o := &outside{called: make(chan struct{}, 2), draining: make(chan struct{}), answered: make(chan struct{})}
+func newExternalSite(t *testing.T) *externalSite {
+	o := &externalSite{called: make(chan struct{}, 2), draining: make(chan struct{}), answered: make(chan struct{})}
 	o.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/call":
@@ -77,7 +77,7 @@ func newOutside(t *testing.T) *outside {
 }
 
 // wait waits for this number of calls.
-func (o *outside) wait(t *testing.T, calls int) {
+func (o *externalSite) wait(t *testing.T, calls int) {
 	t.Helper()
 	deadline := time.After(patience)
 	for range calls {
@@ -102,7 +102,7 @@ func hold(r *http.Request, until <-chan struct{}) {
 // grace period.
 func TestShutdown_drainsEveryTransport(t *testing.T) {
 	t.Parallel()
-	site := newOutside(t)
+	site := newExternalSite(t)
 	d := startWith(t, fmt.Sprintf(flushedTools, strings.TrimPrefix(site.URL, "http://")), "--grace", "20s")
 
 	standing := d.standingStream(t)

@@ -24,7 +24,7 @@ func (s *userScene) token(t *testing.T, code int, stdout, stderr string, args ..
 	if got != code {
 		t.Errorf("mcpd token %v exits with %d, want %d: %s", args, got, code, log)
 	}
-	s.see("mcpd token", out+log)
+	s.addOutput("mcpd token", out+log)
 	return out
 }
 
@@ -91,7 +91,7 @@ func TestToken_withoutServer(t *testing.T) {
 	}
 	answer, pages = s.converse(t, opensPages)
 	s.wantPages(t, answer, pages, 1)
-	if found := s.found(); len(found) > 0 {
+	if found := s.leaks(); len(found) > 0 {
 		t.Errorf("tokens leaked:\n%s", strings.Join(found, "\n"))
 	}
 }
@@ -117,7 +117,7 @@ func (s *userScene) wantEvents(t *testing.T, path, principal string, want ...str
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.see("the audit log", string(text))
+	s.addOutput("the audit log", string(text))
 	var got []string
 	for _, found := range regexp.MustCompile(`"event.name":"(token\.[a-z]+)","attributes":(\{[^}]*\})`).FindAllStringSubmatch(string(text), -1) {
 		got = append(got, found[1])
@@ -128,7 +128,7 @@ func (s *userScene) wantEvents(t *testing.T, path, principal string, want ...str
 	if !slices.Equal(got, want) {
 		t.Errorf("audit events: %q, want %q", got, want)
 	}
-	if found := s.found(); len(found) > 0 {
+	if found := s.leaks(); len(found) > 0 {
 		t.Errorf("tokens leaked:\n%s", strings.Join(found, "\n"))
 	}
 }

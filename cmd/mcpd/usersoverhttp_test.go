@@ -16,14 +16,14 @@ func TestUserToken_perCallerOverHTTP(t *testing.T) {
 	t.Parallel()
 	for _, scene := range []struct{ version, executor string }{{revisions[0], "worker"}, {revisions[1], "worker"}, {revisions[0], "inline"}} {
 		t.Run(scene.version+" "+scene.executor, func(t *testing.T) {
-			h, version := newHostel(t, "", "--executor", scene.executor), scene.version
+			h, version := newOAuthSetup(t, "", "--executor", scene.executor), scene.version
 			for _, name := range []string{"ada", "bob"} {
 				h.wantCall(t, name, version, `you are "`+name+`"`, h.honest(t, name))
 			}
 			h.stop(t)
 			h.start(t) // a new process still has them
 			for _, name := range []string{"bob", "ada"} {
-				h.wantCall(t, name, version, `you are "`+name+`"`, asksNobody(t))
+				h.wantCall(t, name, version, `you are "`+name+`"`, expectNoInput(t))
 			}
 			h.stop(t)
 			h.wantHidden(t)
@@ -36,11 +36,11 @@ func TestUserToken_perCallerOverHTTP(t *testing.T) {
 
 func TestUserToken_renewedOverHTTP(t *testing.T) {
 	t.Parallel()
-	h := newHostel(t, "")
+	h := newOAuthSetup(t, "")
 	h.life.Store(1)
 	h.wantCall(t, "ada", revisions[0], `you are "ada"`, h.honest(t, "ada"))
 	for deadline := time.Now().Add(patience); h.renewed.Load() == 0 && time.Now().Before(deadline); {
-		h.wantCall(t, "ada", revisions[0], `you are "ada"`, asksNobody(t))
+		h.wantCall(t, "ada", revisions[0], `you are "ada"`, expectNoInput(t))
 	}
 	if h.renewed.Load() == 0 {
 		t.Error("not renewed")
@@ -54,7 +54,7 @@ func TestUserToken_linkOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	for _, version := range revisions {
 		t.Run(version, func(t *testing.T) {
-			h := newHostel(t, "")
+			h := newOAuthSetup(t, "")
 			asked, fromBob := 0, ""
 			h.wantCall(t, "bob", version, "declined", func(asked *mcp.ElicitParams) (string, string) {
 				if asked.Mode != "url" {
@@ -86,7 +86,7 @@ func TestUserToken_linkOfAnotherUser(t *testing.T) {
 
 func TestUserToken_refused(t *testing.T) {
 	t.Parallel()
-	h := newHostel(t, "")
+	h := newOAuthSetup(t, "")
 	for _, refusal := range []struct{ mode, action, want string }{{"url", "decline", "declined"}, {"url", "cancel", "cancelled"}, {"", "decline", "declined"}, {"", "cancel", "cancelled"}} {
 		link := ""
 		h.wantCall(t, "ada", revisions[1], refusal.want, func(asked *mcp.ElicitParams) (string, string) {
@@ -108,10 +108,10 @@ func TestUserToken_refused(t *testing.T) {
 
 func TestUserToken_errors(t *testing.T) {
 	t.Parallel()
-	h := newHostel(t, "auth \"anonymous\" \"all\" {}\n")
+	h := newOAuthSetup(t, "auth \"anonymous\" \"all\" {}\n")
 	for _, version := range revisions {
-		h.wantCall(t, "", version, "the server does not know who the caller is", asksNobody(t))
-		if got := h.call(t, "ada", version, &mcp.ElicitationCapabilities{URL: everyForm.URL}, asksNobody(t)); !strings.Contains(got, "elicitation.form") {
+		h.wantCall(t, "", version, "the server does not know who the caller is", expectNoInput(t))
+		if got := h.call(t, "ada", version, &mcp.ElicitationCapabilities{URL: everyForm.URL}, expectNoInput(t)); !strings.Contains(got, "elicitation.form") {
 			t.Errorf("a client without forms gets %s", got)
 		}
 	}
@@ -129,14 +129,14 @@ func TestUserToken_errors(t *testing.T) {
 	if _, err := h.waitFor(regexp.MustCompile("reloaded")); err != nil {
 		t.Fatal(err)
 	}
-	h.wantCall(t, "ada", revisions[0], `redirect_url = "https://HOST/oauth/NAME"`, asksNobody(t))
+	h.wantCall(t, "ada", revisions[0], `redirect_url = "https://HOST/oauth/NAME"`, expectNoInput(t))
 }
 
 // The redirect route accepts only the host and the path in the files, and only while
 // the files name them.
 func TestRedirectRoute_hostAndPath(t *testing.T) {
 	t.Parallel()
-	h := newHostel(t, "")
+	h := newOAuthSetup(t, "")
 	for _, test := range []struct {
 		target, host, want string
 		status             int

@@ -21,7 +21,7 @@ import (
 // userScene is a server over stdio with a tool that needs a token of its user, an
 // authorization server that allows everything, and an API.
 type userScene struct {
-	aviary
+	canaryCheck
 	dir, state string
 	login, api *httptest.Server
 	tokens     atomic.Int64
@@ -30,7 +30,7 @@ type userScene struct {
 func newUserScene(t *testing.T) *userScene {
 	t.Helper()
 	s := &userScene{dir: t.TempDir(), state: t.TempDir()}
-	access, refresh := s.hatch("access").core, s.hatch("refresh").core
+	access, refresh := s.newSecret("access").core, s.newSecret("refresh").core
 	s.login = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
 			back, err := url.Parse(r.URL.Query().Get("redirect_uri"))
@@ -89,9 +89,9 @@ func (s *userScene) talk(t *testing.T, conversation func(send func(line string),
 		heard += server.lines.Text() + "\n"
 		return server.lines.Text(), ok
 	})
-	s.see("standard output", heard+server.end(t))
-	s.see("the log", server.log.String())
-	if found := s.found(); len(found) > 0 {
+	s.addOutput("standard output", heard+server.end(t))
+	s.addOutput("the log", server.log.String())
+	if found := s.leaks(); len(found) > 0 {
 		t.Errorf("tokens leaked:\n%s", strings.Join(found, "\n"))
 	}
 }
@@ -204,8 +204,8 @@ func TestUserToken_askedOnce(t *testing.T) {
 	if s.tokens.Load() != 1 {
 		t.Errorf("%d tokens issued", s.tokens.Load())
 	}
-	s.seeFiles(t, s.state)
-	if found := s.found(); len(found) > 0 {
+	s.addFiles(t, s.state)
+	if found := s.leaks(); len(found) > 0 {
 		t.Errorf("tokens leaked:\n%s", strings.Join(found, "\n"))
 	}
 }

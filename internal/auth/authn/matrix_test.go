@@ -114,17 +114,17 @@ func (s *site) keyCells() []cell {
 }
 
 func (s *site) tokenCells() []cell {
-	good := s.token(nil)
+	valid := s.token(nil)
 	stranger := idptest.NewKey("one", "RS256")
 	now := s.clock.now().Unix()
 	invalid := func(name string, changed map[string]any, reason error) cell {
 		return cell{name: name, request: bearing(s.token(changed)), status: 401, challenge: challengeInvalid, reason: reason}
 	}
-	head, tail, _ := strings.Cut(good, ".")
+	head, tail, _ := strings.Cut(valid, ".")
 	payload, signature, _ := strings.Cut(tail, ".")
 	other, _, _ := strings.Cut(strings.SplitN(s.token(map[string]any{"sub": "root"}), ".", 2)[1], ".")
 	return []cell{
-		{name: "token", request: bearing(good), id: "ada"},
+		{name: "token", request: bearing(valid), id: "ada"},
 		{name: "bound token", request: bearing(s.token(map[string]any{"agent": "bot"})), id: "ada", agent: "bot"},
 		{name: "token of several audiences", request: bearing(s.token(map[string]any{"aud": []string{"x", audience}})), id: "ada"},
 		{name: "one minute of skew", request: bearing(s.token(map[string]any{"exp": now - 59, "nbf": now + 60})), id: "ada"},
@@ -148,7 +148,7 @@ func (s *site) tokenCells() []cell {
 		{name: "token of unknown key", request: bearing(idptest.Sign(stranger.WithID("two"), nil, s.claims(nil))), status: 401, challenge: challengeInvalid, reason: errKey},
 		{name: "modified claims", request: bearing(head + "." + other + "." + signature), status: 401, challenge: challengeInvalid, reason: errSignature},
 		{name: "no signature", request: bearing(head + "." + payload + "."), status: 401, challenge: challengeInvalid, reason: errNotJWT},
-		{name: "four parts", request: bearing(good + ".x"), status: 401, challenge: challengeInvalid, reason: errNotJWT},
+		{name: "four parts", request: bearing(valid + ".x"), status: 401, challenge: challengeInvalid, reason: errNotJWT},
 		{name: "not a token", request: bearing("hello"), status: 401, challenge: challengeInvalid, reason: errNotJWT},
 		{name: "no scope", request: bearing(s.token(map[string]any{"scope": "crm:read"})), status: 403, challenge: challengeScope},
 		{name: "scope with same prefix", request: bearing(s.token(map[string]any{"scope": "mcp2"})), status: 403, challenge: challengeScope},

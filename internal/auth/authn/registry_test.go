@@ -133,7 +133,7 @@ func TestKeyFile_invalid(t *testing.T) {
 	if _, err := apikey.Revoke(s.file, last.ID, s.clock.now()); err != nil {
 		t.Fatal(err)
 	}
-	good, err := os.ReadFile(s.file)
+	valid, err := os.ReadFile(s.file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,14 +141,14 @@ func TestKeyFile_invalid(t *testing.T) {
 		modify func()
 		want   int // status for a valid key: an unreadable file may revoke any key
 	}{
-		"truncated line": {func() { s.write(string(good) + "{\"id") }, 200},
+		"truncated line": {func() { s.write(string(valid) + "{\"id") }, 200},
 		"zero bytes":     {func() { s.write("\x00\x00") }, 200},
 		"missing file":   {func() { _ = os.Remove(s.file) }, 401},
-		"open to others": {func() { s.write(string(good)); _ = os.Chmod(s.file, 0o644) }, 401},
+		"open to others": {func() { s.write(string(valid)); _ = os.Chmod(s.file, 0o644) }, 401},
 		"directory":      {func() { _ = os.Remove(s.file); _ = os.Mkdir(s.file, 0o700) }, 401},
 	} {
 		_ = os.Remove(s.file)
-		s.write(string(good) + "x")
+		s.write(string(valid) + "x")
 		test.modify()
 		s.clock.pass(time.Second)
 		s.want(name+": a good key", k.Plaintext(), test.want)
@@ -157,7 +157,7 @@ func TestKeyFile_invalid(t *testing.T) {
 		s.want(name+": a revoked key after a reload", revoked.Plaintext(), 401)
 	}
 	_ = os.Remove(s.file)
-	s.write(string(good) + "{")
+	s.write(string(valid) + "{")
 	s.clock.pass(time.Second)
 	s.want("key revoked by a valid line", last.Plaintext(), 401)
 	// In all cases, two keys were revoked and reported once.

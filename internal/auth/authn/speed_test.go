@@ -40,9 +40,9 @@ func FuzzToken(f *testing.F) {
 	f.Add(s.token(nil))
 	f.Add(idptest.Sign(s.key.None(), nil, s.claims(nil)))
 	f.Add("a.b.c")
-	good := s.token(nil)
+	valid := s.token(nil)
 	f.Fuzz(func(t *testing.T, text string) {
-		if _, err := s.registry.Authenticate(bearing(text)); err == nil && text != good {
+		if _, err := s.registry.Authenticate(bearing(text)); err == nil && text != valid {
 			t.Errorf("FALSE ACCEPT")
 		}
 	})

@@ -16,18 +16,18 @@ import (
 	"github.com/mcpd/mcpd/internal/base/truncate"
 )
 
-// Line returns text as one visible line of at most most bytes. It escapes line ends,
+// Line returns text as one visible line of at most limit bytes. It escapes line ends,
 // and invisible, moving and covering characters.
-func Line(text string, most int) string {
-	shown, _ := Whole(text, most)
+func Line(text string, limit int) string {
+	shown, _ := Whole(text, limit)
 	return shown
 }
 
 // Whole is [Line], and reports whether the text was not truncated.
-func Whole(text string, most int) (shown string, whole bool) {
+func Whole(text string, limit int) (shown string, whole bool) {
 	l := line{marks: maxMarks}
 	for i, r := range text {
-		if l.Len() > most {
+		if l.Len() > limit {
 			l.forward()
 			fmt.Fprintf(&l, "… and %d characters more, which are not shown", utf8.RuneCountInString(text[i:]))
 			return l.String(), false
@@ -103,17 +103,17 @@ func toTheLeft(r rune) bool {
 	return r >= 0x590 && r <= 0x8ff || r >= 0xfb1d && r <= 0xfdff || r >= 0xfe70 && r <= 0xfeff || r >= 0x10800 && r <= 0x10fff || r >= 0x1e800 && r <= 0x1efff
 }
 
-// Words returns untrusted text for people, in about most bytes. Each of its lines is a
+// Words returns untrusted text for people, in about limit bytes. Each of its lines is a
 // [Line] with the label of its author, so that none looks like a line of another
 // author. White space within a line becomes one space.
-func Words(label, text string, most int) string {
-	return labeled(label, text, most, func(line string, left int) string { return Line(spaced(line), left) })
+func Words(label, text string, limit int) string {
+	return labeled(label, text, limit, func(line string, left int) string { return Line(spaced(line), left) })
 }
 
 // Prompt returns untrusted text for models, like [Words], but keeps white space within
 // lines.
-func Prompt(label, text string, most int) string {
-	return labeled(label, text, most, func(line string, left int) string {
+func Prompt(label, text string, limit int) string {
+	return labeled(label, text, limit, func(line string, left int) string {
 		if line = visible(line); len(line) > left {
 			return truncate.Start(line, left) + "…"
 		}
@@ -122,7 +122,7 @@ func Prompt(label, text string, most int) string {
 }
 
 // Title returns text as a [Line] with white space collapsed.
-func Title(text string, most int) string { return Line(spaced(styled.Replace(text)), most) }
+func Title(text string, limit int) string { return Line(spaced(styled.Replace(text)), limit) }
 
 // Shows reports whether text is already one visible line. Two spaces in a row are
 // accepted, as after a sentence; more could move the rest out of sight.
@@ -137,7 +137,7 @@ var styled = strings.NewReplacer("\ufe0e", "", "\ufe0f", "")
 
 // labeled writes each line after the label. Blank lines are collapsed to one, without
 // a label.
-func labeled(label, text string, most int, write func(line string, left int) string) string {
+func labeled(label, text string, limit int, write func(line string, left int) string) string {
 	var b strings.Builder
 	b.WriteString(label)
 	blank := false
@@ -155,11 +155,11 @@ func labeled(label, text string, most int, write func(line string, left int) str
 			b.WriteString(label)
 		}
 		blank = false
-		if b.Len() >= most {
+		if b.Len() >= limit {
 			b.WriteString("…")
 			break
 		}
-		b.WriteString(write(line, most-b.Len()))
+		b.WriteString(write(line, limit-b.Len()))
 	}
 	return b.String()
 }

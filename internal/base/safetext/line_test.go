@@ -109,7 +109,7 @@ func FuzzWords(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, write := range []func(label, text string, most int) string{Words, Prompt} {
+		for _, write := range []func(label, text string, limit int) string{Words, Prompt} {
 			got := write("[crm] ", text, 100)
 			for line := range strings.SplitSeq(got, "\n") {
 				if line != "" && !strings.HasPrefix(line, "[crm] ") || strings.ContainsFunc(line, func(r rune) bool { return r != '\t' && r != toTheRight && unseen(r) }) {

@@ -18,11 +18,11 @@ type Claim struct {
 }
 
 // Phases of a claim. A claimed nonce without a flight in this process is lost. For an
-// unkept claim the answer did not fit into the store.
+// notStored claim the answer did not fit into the store.
 const (
 	claimed = iota
 	answered
-	unkept
+	notStored
 )
 
 // A flight is a won claim that is not finished.
@@ -88,8 +88,8 @@ func (s *store) past(e Entry) (Claim, error) {
 	case answered:
 		data, err := s.read(e)
 		return Claim{Answer: data}, err
-	case unkept:
-		return Claim{}, ErrUnkept
+	case notStored:
+		return Claim{}, ErrNotStored
 	}
 	return Claim{}, ErrLost
 }
@@ -104,7 +104,7 @@ func (s *store) Finish(nonce Nonce, answer []byte) error {
 	f.entry.Phase = answered
 	err = s.write(f.entry, answer)
 	if full := (*FullError)(nil); errors.As(err, &full) {
-		f.entry.Phase = unkept
+		f.entry.Phase = notStored
 		if err := s.write(f.entry, nil); err != nil {
 			return err
 		}

@@ -194,7 +194,7 @@ func answersAreBounded(t *testing.T, suite suite) {
 		large := strings.Repeat("x", 4<<10)
 		wantFull(t, s.Finish(nonce(1), []byte(large)), time.Minute)
 		wantAnswer(t, <-waits, large)
-		wantClaim(t, s, 1, expires, "", state.ErrUnkept)
+		wantClaim(t, s, 1, expires, "", state.ErrNotStored)
 		win(t, s, ann, 2, expires)
 		check(t, s.Finish(nonce(2), []byte("done")))
 	})

@@ -23,9 +23,9 @@ var (
 	// example because the process was killed. Its effects may have happened, so it is
 	// never run again.
 	ErrLost = errors.New("the call was interrupted after it started, and its effects are unknown; check before you repeat it")
-	// ErrUnkept is the error for a request state whose answer did not fit into the
+	// ErrNotStored is the error for a request state whose answer did not fit into the
 	// store. It is never run again either.
-	ErrUnkept = errors.New("the call was made, but its result is no longer stored")
+	ErrNotStored = errors.New("the call was made, but its result is no longer stored")
 	// ErrNotFound is the error for a task that does not exist, has expired or belongs
 	// to another owner.
 	ErrNotFound = errors.New("there is no such task")

@@ -71,15 +71,15 @@ func (m memoryPairs) DropPair(space, key string) error {
 	return nil
 }
 
-func (m memoryPairs) PairKeys(space, from, end string, now int64, most int) ([]string, error) {
+func (m memoryPairs) PairKeys(space, from, end string, now int64, limit int) ([]string, error) {
 	var keys []string
 	for key, p := range m[space] {
-		if key < from || key >= end || p.Expires <= now || len(keys) == most && key > keys[most-1] {
+		if key < from || key >= end || p.Expires <= now || len(keys) == limit && key > keys[limit-1] {
 			continue
 		}
 		i, _ := slices.BinarySearch(keys, key)
 		keys = slices.Insert(keys, i, key)
-		keys = keys[:min(len(keys), most)]
+		keys = keys[:min(len(keys), limit)]
 	}
 	return keys, nil
 }
@@ -94,17 +94,17 @@ func (m memoryPairs) Soonest() (int64, error) {
 	return first, nil
 }
 
-func (m memoryPairs) DropExpired(space string, now int64, most int) (map[string]Usage, error) {
+func (m memoryPairs) DropExpired(space string, now int64, limit int) (map[string]Usage, error) {
 	freed := map[string]Usage{}
 	for name, pairs := range m {
 		if space != "" && space != name {
 			continue
 		}
 		for key, p := range pairs {
-			if p.Expires > now || most == 0 {
+			if p.Expires > now || limit == 0 {
 				continue
 			}
-			most--
+			limit--
 			u := freed[name]
 			freed[name] = Usage{u.Count + 1, u.Bytes + p.Size(key)}
 			delete(pairs, key)

@@ -144,7 +144,7 @@ func (s *store) putPair(space, key string, room Room, old, made StoredPair) erro
 	return nil
 }
 
-func (s *store) PairKeys(space, prefix, after string, most int) ([]string, error) {
+func (s *store) PairKeys(space, prefix, after string, limit int) ([]string, error) {
 	unlock, err := s.open()
 	if err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func (s *store) PairKeys(space, prefix, after string, most int) ([]string, error
 		from = after + "\x00"
 	}
 	// UTF-8 never contains the byte 0xff.
-	keys, err := s.rows.PairKeys(space, from, prefix+"\xff", s.millis(), most)
+	keys, err := s.rows.PairKeys(space, from, prefix+"\xff", s.millis(), limit)
 	if err != nil {
 		return nil, fmt.Errorf("read keys: %w", err)
 	}

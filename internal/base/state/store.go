@@ -42,11 +42,11 @@ type Store interface {
 
 	// Claim claims a nonce. The first caller wins: its claim is Won, and it must call
 	// Finish or Lose once. Later callers wait for that, or until ctx is done, and get
-	// the answer, [ErrLost] without an answer, or [ErrUnkept]. After expires the error
+	// the answer, [ErrLost] without an answer, or [ErrNotStored]. After expires the error
 	// is [ErrExpired]. A claim that was won before a restart and not finished is lost.
 	Claim(ctx context.Context, owner Owner, nonce Nonce, expires time.Time) (Claim, error)
 	// Finish stores the answer of a won claim, and returns it to all waiters. If it
-	// cannot be stored, the waiters get it anyway; later callers get [ErrUnkept], or
+	// cannot be stored, the waiters get it anyway; later callers get [ErrNotStored], or
 	// [ErrLost] if not even that could be stored. The claim ends in any case. The
 	// answer must not be changed afterwards.
 	Finish(nonce Nonce, answer []byte) error
@@ -135,15 +135,15 @@ func NewStore(r Rows, o Options) (Store, error) {
 		taskKind:    newLedger(o.Tasks.or(Limits{10_000, 256 << 20, 1_000, 64 << 20})),
 	}
 	s.spaces = &spaces{limits: o.Pairs.or(Limits{1_000_000, 256 << 20, 0, 0}), of: map[string]Usage{}}
-	var strange error
+	var invalid error
 	err := r.Each(func(e Entry) {
 		if e.Kind < 0 || int(e.Kind) >= kinds {
-			strange = errMalformed
+			invalid = errMalformed
 			return
 		}
 		s.ledgers[e.Kind].set(e)
 	})
-	if err := cmp.Or(err, strange); err != nil {
+	if err := cmp.Or(err, invalid); err != nil {
 		return nil, fmt.Errorf("read the records: %w", err)
 	}
 	if err := r.EachSpace(s.spaces.count); err != nil {

@@ -19,25 +19,25 @@ const Least = 4 << 10
 // earliest is the first possible offset of the mark in a truncated text.
 const earliest = Least - len(mark) - utf8.UTFMax
 
-// Text returns a text of at most most bytes, with the mark at its end if it was
-// truncated. It does not split characters. most is at least [Least].
-func Text(text string, most int) string {
-	most = max(most, Least)
-	if len(text) <= most {
+// Text returns a text of at most limit bytes, with the mark at its end if it was
+// truncated. It does not split characters. limit is at least [Least].
+func Text(text string, limit int) string {
+	limit = max(limit, Least)
+	if len(text) <= limit {
 		return text
 	}
-	return Start(text, most-len(mark)) + mark
+	return Start(text, limit-len(mark)) + mark
 }
 
-// Start returns the start of a text, at most most bytes. It does not split characters.
-func Start(text string, most int) string {
-	if len(text) <= most {
+// Start returns the start of a text, at most limit bytes. It does not split characters.
+func Start(text string, limit int) string {
+	if len(text) <= limit {
 		return text
 	}
-	for most > 0 && text[most]&0xC0 == 0x80 {
-		most--
+	for limit > 0 && text[limit]&0xC0 == 0x80 {
+		limit--
 	}
-	return text[:most]
+	return text[:limit]
 }
 
 // Next returns the start and the end of the first valid mark at or after from; ok is

@@ -11,18 +11,18 @@ import (
 func TestText_marksCut(t *testing.T) {
 	for _, before := range []int{0, 1, truncate.Least - 12, truncate.Least - 11, truncate.Least - 10, truncate.Least - 1, truncate.Least, truncate.Least + 1} {
 		for _, character := range []string{"", "é", "—", "😀"} {
-			for _, most := range []int{0, truncate.Least, truncate.Least + 7} {
+			for _, limit := range []int{0, truncate.Least, truncate.Least + 7} {
 				text := strings.Repeat("x", before) + strings.Repeat(character, 20)
-				got := truncate.Text(text, most)
+				got := truncate.Text(text, limit)
 				begins, ends, cut := truncate.Next(got, 0)
-				if most = max(most, truncate.Least); len(text) <= most {
+				if limit = max(limit, truncate.Least); len(text) <= limit {
 					if got != text || cut {
-						t.Errorf("%d bytes become %d of %d, cut: %v", len(text), len(got), most, cut)
+						t.Errorf("%d bytes become %d of %d, cut: %v", len(text), len(got), limit, cut)
 					}
 					continue
 				}
-				if !cut || ends != len(got) || len(got) > most || len(got) < most-utf8.UTFMax+1 || !strings.HasPrefix(text, got[:begins]) || !utf8.ValidString(got) {
-					t.Errorf("%d bytes become %d of %d, with %d of the text: %v", len(text), len(got), most, begins, cut)
+				if !cut || ends != len(got) || len(got) > limit || len(got) < limit-utf8.UTFMax+1 || !strings.HasPrefix(text, got[:begins]) || !utf8.ValidString(got) {
+					t.Errorf("%d bytes become %d of %d, with %d of the text: %v", len(text), len(got), limit, begins, cut)
 				}
 			}
 		}

@@ -21,8 +21,8 @@ import (
 // Queue runs jobs of one kind. It is safe for concurrent use, and needs no closing: it
 // has goroutines only while it has work.
 type Queue[Job any] struct {
-	run         func(Job)
-	width, most int
+	run          func(Job)
+	width, limit int
 
 	// guarded by mu
 	mu     sync.Mutex
@@ -49,9 +49,9 @@ type ordered[Job any] struct {
 }
 
 // New returns a queue that runs width jobs at once with run, which must not panic. It
-// holds jobs until their weights reach most.
-func New[Job any](width, most int, run func(Job)) *Queue[Job] {
-	return &Queue[Job]{run: run, width: width, most: most, begun: make(chan struct{}), number: 1}
+// holds jobs until their weights reach limit.
+func New[Job any](width, limit int, run func(Job)) *Queue[Job] {
+	return &Queue[Job]{run: run, width: width, limit: limit, begun: make(chan struct{}), number: 1}
 }
 
 // Add adds a job with a weight, such as its size in bytes. Jobs with the same key run
@@ -86,7 +86,7 @@ func (q *Queue[Job]) Crowding() (begun <-chan struct{}, number uint64) {
 }
 
 // full reports whether the queue has no capacity; mu is held.
-func (q *Queue[Job]) full() bool { return q.weight >= q.most }
+func (q *Queue[Job]) full() bool { return q.weight >= q.limit }
 
 // take adds a job to its line; mu is held.
 func (q *Queue[Job]) take(o ordered[Job]) {
@@ -138,7 +138,7 @@ func (q *Queue[Job]) leave(o ordered[Job]) {
 		q.take(next)
 		close(next.taken)
 	}
-	if q.crowded && q.weight <= q.most/2 {
+	if q.crowded && q.weight <= q.limit/2 {
 		q.crowded, q.begun = false, make(chan struct{})
 		q.number++
 	}
@@ -159,15 +159,15 @@ type Shares struct {
 // reserved is the fraction of slots reserved for owners below their share.
 const reserved = 8
 
-// Begin takes one of most slots for an owner, and reports whether one was available.
+// Begin takes one of limit slots for an owner, and reports whether one was available.
 // Each taken slot needs its [Shares.End].
-func (s *Shares) Begin(owner uint64, most int) bool {
+func (s *Shares) Begin(owner uint64, limit int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.begun >= most {
+	if s.begun >= limit {
 		return false
 	}
-	if held := s.held[owner]; s.begun+s.joined >= most-most/reserved && held >= s.share(held, most) {
+	if held := s.held[owner]; s.begun+s.joined >= limit-limit/reserved && held >= s.share(held, limit) {
 		return false
 	}
 	s.begun++
@@ -177,12 +177,12 @@ func (s *Shares) Begin(owner uint64, most int) bool {
 
 // share returns the number of slots due to an owner, counting one more potential owner.
 // The caller holds mu.
-func (s *Shares) share(held, most int) int {
+func (s *Shares) share(held, limit int) int {
 	owners := len(s.held) + 1
 	if held == 0 {
 		owners++
 	}
-	return max(most/owners, 1)
+	return max(limit/owners, 1)
 }
 
 // Join takes an additional slot for an owner, even if none is left. Each needs its

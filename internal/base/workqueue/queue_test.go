@@ -180,9 +180,9 @@ func TestQueue_congestion(t *testing.T) {
 	})
 }
 
-// take takes up to most slots for an owner.
-func take(s *workqueue.Shares, owner uint64, most, want int) (got int) {
-	for got < want && s.Begin(owner, most) {
+// take takes up to limit slots for an owner.
+func take(s *workqueue.Shares, owner uint64, limit, want int) (got int) {
+	for got < want && s.Begin(owner, limit) {
 		got++
 	}
 	return got
@@ -215,10 +215,10 @@ func TestShares_reserve(t *testing.T) {
 
 // With fewer than eight slots there is no reserve.
 func TestShares_smallQueue(t *testing.T) {
-	for most := 1; most < 8; most++ {
+	for limit := 1; limit < 8; limit++ {
 		var s workqueue.Shares
-		if got := take(&s, 1, most, 100); got != most {
-			t.Errorf("of %d slots one owner has %d", most, got)
+		if got := take(&s, 1, limit, 100); got != limit {
+			t.Errorf("of %d slots one owner has %d", limit, got)
 		}
 	}
 }

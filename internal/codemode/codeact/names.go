@@ -265,14 +265,14 @@ type resumeState struct {
 // identifies it by its text, and counts approvals by it.
 func parsePayload(op string, text []byte) (*payload, error) {
 	var p payload
-	sound := json.Unmarshal(text, &p) == nil
+	valid := json.Unmarshal(text, &p) == nil
 	if op == scripting.OpResume {
-		sound = sound && p.Resume != nil && p.Resume.State.State != ""
+		valid = valid && p.Resume != nil && p.Resume.State.State != ""
 	} else {
 		written, _ := json.Marshal(p) // decoded JSON always encodes
-		sound = sound && p.Resume == nil && bytes.Equal(written, text)
+		valid = valid && p.Resume == nil && bytes.Equal(written, text)
 	}
-	if !sound {
+	if !valid {
 		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the call cannot be read"}
 	}
 	return &p, nil
@@ -285,9 +285,9 @@ func (p *payload) codeCall(rehearse bool) catalog.CodeCall {
 		return r
 	}
 	r.Resume = &call.Resume{State: p.Resume.State.State, Responses: map[string]json.RawMessage{}}
-	for ours, theirs := range p.Resume.State.Keys {
-		if response, given := p.Resume.Responses[ours]; given {
-			r.Resume.Responses[theirs] = response
+	for key, innerKey := range p.Resume.State.Keys {
+		if response, given := p.Resume.Responses[key]; given {
+			r.Resume.Responses[innerKey] = response
 		}
 	}
 	return r

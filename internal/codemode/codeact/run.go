@@ -111,13 +111,13 @@ func objectNames(objects []scripting.Object) []string {
 }
 
 // importNotes returns notes about changes to a program before it ran.
-func importNotes(problems diag.List) (told []string) {
+func importNotes(problems diag.List) (notes []string) {
 	for _, p := range problems {
 		if p.Code == scripting.ImportRemoved || p.Code == scripting.FenceRemoved {
-			told = append(told, diag.Printable(p.Summary))
+			notes = append(notes, diag.Printable(p.Summary))
 		}
 	}
-	return told
+	return notes
 }
 
 type report struct {
@@ -156,11 +156,11 @@ func (r *report) outcome(result *scripting.Result) scripting.Outcome {
 	if result.Kind != scripting.Content {
 		return value(encoded)
 	}
-	told, blocks := reply.ValueContent(encoded), result.Content
+	text, blocks := reply.ValueContent(encoded), result.Content
 	if more := strings.TrimSpace(string(blocks)); len(more) > len("[]") {
-		told = append(append(told[:len(told)-1], ','), blocks[1:]...)
+		text = append(append(text[:len(text)-1], ','), blocks[1:]...)
 	}
-	return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Content, JSON: encoded, Content: told}}
+	return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Content, JSON: encoded, Content: text}}
 }
 
 // encode encodes plain data and results of scripts for models, without escaping <.
@@ -171,46 +171,46 @@ func encode(v any) json.RawMessage {
 
 // callList lists the calls of a failed program. It merges equal consecutive calls.
 func (r *report) callList() string {
-	told := "\nIt had made these calls, which are not undone:"
+	text := "\nIt had made these calls, which are not undone:"
 	if r.dryRun {
-		told = "\nIt had planned these calls, of which only those that read were made:"
+		text = "\nIt had planned these calls, of which only those that read were made:"
 	}
 	for i := 0; i < len(r.Calls); {
 		c, n := r.Calls[i], 0
 		for ; i < len(r.Calls) && r.Calls[i].Tool == c.Tool && r.Calls[i].Outcome == c.Outcome; i++ {
 			n++
 		}
-		told += "\n- " + c.Tool + ": " + c.Outcome
+		text += "\n- " + c.Tool + ": " + c.Outcome
 		if n > 1 {
-			told += fmt.Sprintf(", %d times", n)
+			text += fmt.Sprintf(", %d times", n)
 		}
 	}
-	return told
+	return text
 }
 
 // failureOf returns the failure of a program, with its progress.
 func (r *report) failureOf(f *scripting.Failure) *scripting.Failure {
-	var told strings.Builder
-	told.WriteString(f.Explain())
+	var text strings.Builder
+	text.WriteString(f.Explain())
 	if f.Kind == scripting.Timeout {
-		told.Reset() // the pipeline reports it
+		text.Reset() // the pipeline reports it
 	}
-	told.WriteString(r.advice())
+	text.WriteString(r.advice())
 	if r.Stdout != "" {
-		fmt.Fprintf(&told, "\nIt had printed:\n%s", strings.TrimSuffix(r.Stdout, "\n"))
+		fmt.Fprintf(&text, "\nIt had printed:\n%s", strings.TrimSuffix(r.Stdout, "\n"))
 	}
 	if len(r.Calls) > 0 {
-		told.WriteString(r.callList())
+		text.WriteString(r.callList())
 	}
 	for _, note := range r.Notes {
-		told.WriteString("\n" + note)
+		text.WriteString("\n" + note)
 	}
 	details := encode(r)
 	failed := *f
 	if f.Kind != scripting.Timeout {
 		failed.Stack = nil // the message has it, in the words for agents
 	}
-	failed.Kind, failed.Message, failed.Details = scripting.ToolError, strings.TrimPrefix(told.String(), "\n"), details
+	failed.Kind, failed.Message, failed.Details = scripting.ToolError, strings.TrimPrefix(text.String(), "\n"), details
 	if f.Kind == scripting.Timeout || f.Kind == scripting.Canceled {
 		failed.Kind = f.Kind
 	}

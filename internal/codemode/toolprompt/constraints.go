@@ -19,21 +19,21 @@ func (p *printer) docLines(n *node) []string {
 	if p.remaining < 0 {
 		return nil
 	}
-	var told []string
+	var lines []string
 	if p.detail < WithoutMembers {
-		told = commentLines(strings.Join([]string{usefulTitle(n.stringMember("title")), n.stringMember("description")}, "\n"), maxMemberLines)
+		lines = commentLines(strings.Join([]string{usefulTitle(n.stringMember("title")), n.stringMember("description")}, "\n"), maxMemberLines)
 	}
 	if p.detail >= WithoutConstraints {
-		return told
+		return lines
 	}
 	noted := strings.Join(constraintNotes(n), ", ")
 	switch {
 	case noted == "":
-		return told
-	case len(told) == 1:
-		return []string{told[0] + " (" + noted + ")"}
+		return lines
+	case len(lines) == 1:
+		return []string{lines[0] + " (" + noted + ")"}
 	}
-	return append(told, noted)
+	return append(lines, noted)
 }
 
 // maxMemberLines bounds the lines that describe a member.
@@ -134,9 +134,9 @@ func scalarText(v *node) string {
 }
 
 // countRange formats the minimum and maximum count of a noun.
-func countRange(n *node, least, most, noun string) []string {
+func countRange(n *node, least, max, noun string) []string {
 	low, some := n.count(least)
-	high, bounded := n.count(most)
+	high, bounded := n.count(max)
 	switch {
 	case bounded && low == high:
 		return []string{plural(low, noun)}
@@ -231,11 +231,11 @@ func startsWord(last, r rune, rest string) bool {
 	if !unicode.IsUpper(last) {
 		return true
 	}
-	behind := rest[utf8.RuneLen(r):]
-	if behind == "" || behind[0] < 'a' || behind[0] > 'z' {
+	next := rest[utf8.RuneLen(r):]
+	if next == "" || next[0] < 'a' || next[0] > 'z' {
 		return false
 	}
-	return behind[0] != 's' || len(behind) > 1 && isAlphanumeric(behind[1])
+	return next[0] != 's' || len(next) > 1 && isAlphanumeric(next[1])
 }
 
 // stopWords are words without meaning for the search.

@@ -106,31 +106,31 @@ func (p *printer) result(t *Tool, indent int) string {
 // toolDoc returns the comment lines of a tool. The last line has the annotations; no line of a
 // description can look like it.
 func (p *printer) toolDoc(t *Tool) []string {
-	var told []string
+	var lines []string
 	if p.detail >= FirstSentences {
 		for _, described := range [...]string{t.Description, t.Title, noDescription} {
 			if first := FirstSentence(described); first != "" {
-				told = []string{first}
+				lines = []string{first}
 				break
 			}
 		}
 	} else {
-		told = commentLines(titleOf(t)+"\n"+truncate.Start(t.Description, maxDescription), maxLines)
-		if len(told) == 0 {
-			told = []string{noDescription}
+		lines = commentLines(titleOf(t)+"\n"+truncate.Start(t.Description, maxDescription), maxLines)
+		if len(lines) == 0 {
+			lines = []string{noDescription}
 		}
 		if len(t.Description) > maxDescription {
-			told = append(told, ellipsis)
+			lines = append(lines, ellipsis)
 		}
 	}
 	tags := annotations(t)
 	switch {
 	case tags == "":
-		return told
-	case len(told) == 1:
-		return []string{told[0] + " " + tags}
+		return lines
+	case len(lines) == 1:
+		return []string{lines[0] + " " + tags}
 	}
-	return append(told, tags)
+	return append(lines, tags)
 }
 
 // titleOf returns the title of a tool, or "" if it only repeats a name.

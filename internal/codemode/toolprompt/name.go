@@ -116,10 +116,10 @@ func isVisible(r rune) bool {
 	return unicode.IsPrint(r) && !unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
-// singleLine returns a text as one line of at most most bytes that is safe in a comment. It
+// singleLine returns a text as one line of at most limit bytes that is safe in a comment. It
 // collapses white space and drops invisible characters. Nothing in it ends the comment, or the
 // code block around it.
-func singleLine(text string, most int) string {
+func singleLine(text string, limit int) string {
 	var b strings.Builder
 	space, last := false, ' '
 	for _, r := range text {
@@ -134,7 +134,7 @@ func singleLine(text string, most int) string {
 			b.WriteByte(' ')
 			space = false
 		}
-		if b.Len()+utf8.RuneLen(r) > most {
+		if b.Len()+utf8.RuneLen(r) > limit {
 			b.WriteString(ellipsis)
 			break
 		}
@@ -144,9 +144,9 @@ func singleLine(text string, most int) string {
 	return strings.ReplaceAll(b.String(), fence, "'''")
 }
 
-// commentLines returns the lines of a text for a comment: at most most lines that are not
+// commentLines returns the lines of a text for a comment: at most limit lines that are not
 // empty. None starts like our tags.
-func commentLines(text string, most int) []string {
+func commentLines(text string, limit int) []string {
 	var list []string
 	for len(text) > 0 {
 		var next string
@@ -154,7 +154,7 @@ func commentLines(text string, most int) []string {
 		if next = strings.TrimLeft(singleLine(next, maxLine), "@ "); next == "" {
 			continue
 		}
-		if len(list) == most {
+		if len(list) == limit {
 			return append(list, ellipsis)
 		}
 		list = append(list, next)

@@ -98,16 +98,16 @@ func (p *printer) isShown(name string, others int) bool {
 
 // member prints one member: its comment, name and type.
 func (p *printer) member(name string, schema *node, required bool, at position) string {
-	told := comment(p.docLines(schema), indentation(at.indent))
-	if told != "" {
-		told += indentation(at.indent)
+	doc := comment(p.docLines(schema), indentation(at.indent))
+	if doc != "" {
+		doc += indentation(at.indent)
 	}
 	mark := "?: "
 	if required {
 		mark = ": "
 	}
-	p.remaining -= len(told) + len(name) + len(mark)
-	return told + propertyKey(name) + mark + p.print(schema, at).text + ";"
+	p.remaining -= len(doc) + len(name) + len(mark)
+	return doc + propertyKey(name) + mark + p.print(schema, at).text + ";"
 }
 
 func indentation(n int) string { return strings.Repeat("  ", n) }

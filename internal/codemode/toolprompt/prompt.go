@@ -94,8 +94,8 @@ func Prompt(tools []Tool, o Options) string {
 
 func prompt(tools []Tool, example string, d Detail, o Options) string {
 	parts := []string{promptOpening, toolList(tools, d)}
-	if gone := omissionNote(d, o.Search); gone != "" {
-		parts = append(parts, gone)
+	if note := omissionNote(d, o.Search); note != "" {
+		parts = append(parts, note)
 	}
 	parts = append(parts, promptClosing+example, promptRules+o.Limits.rule())
 	return strings.Join(parts, "\n")
@@ -113,15 +113,15 @@ func toolList(tools []Tool, d Detail) string {
 
 // omissionNote states what the declarations omit, and how to find it with the search tools.
 func omissionNote(d Detail, search bool) string {
-	gone := d.Omissions()
-	if len(gone) == 0 {
+	omitted := d.Omissions()
+	if len(omitted) == 0 {
 		return ""
 	}
-	told := "To be short, this leaves out " + strings.Join(gone, ", ") + "."
+	note := "To be short, this leaves out " + strings.Join(omitted, ", ") + "."
 	if search {
-		told += " The tool describe_tool(name) tells all of one tool, and search_tools(query) finds tools by words."
+		note += " The tool describe_tool(name) tells all of one tool, and search_tools(query) finds tools by words."
 	}
-	return told + "\n"
+	return note + "\n"
 }
 
 // rule returns the limits as the last rule of the prompt.

@@ -54,16 +54,16 @@ func (p *Position) SetCancel(stop func(error)) { p.cancel = stop }
 // call may be running.
 func (p *Position) Exhausted() bool { return p.tree != nil && p.tree.exhausted.Load() }
 
-// Join makes p, which must be zero, the position of a call that is nested in by. caller is the name
+// Join makes p, which must be zero, the position of a call that is nested in outer. caller is the name
 // of the calling item, and parent the id of its call. Join waits until the call may run; leave
 // frees its slot. The error is the error of ctx, or a [*scripting.HostError] if a limit is reached.
 // Even then the position is set and the call is counted.
-func (p *Position) Join(ctx context.Context, by *Position, caller, parent string) (leave func(), err error) {
-	if by.depth == 0 {
-		by.treeOnce.Do(func() { by.tree = newTree(by) })
+func (p *Position) Join(ctx context.Context, outer *Position, caller, parent string) (leave func(), err error) {
+	if outer.depth == 0 {
+		outer.treeOnce.Do(func() { outer.tree = newTree(outer) })
 	}
-	t := by.tree
-	p.depth, p.tree, p.parentName, p.parentID = by.depth+1, t, caller, parent
+	t := outer.tree
+	p.depth, p.tree, p.parentName, p.parentID = outer.depth+1, t, caller, parent
 	if t.count.Add(1) > MaxCalls {
 		t.exhausted.Store(true)
 		if stop := t.root.cancel; stop != nil {
@@ -71,10 +71,10 @@ func (p *Position) Join(ctx context.Context, by *Position, caller, parent string
 		}
 		return nil, &scripting.HostError{Code: scripting.Denied, Message: ErrTooManyCalls.Error()}
 	}
-	if by.depth == MaxDepth {
+	if outer.depth == MaxDepth {
 		return nil, &scripting.HostError{Code: scripting.Denied, Message: fmt.Sprintf("calls of tools nest at most %d deep", MaxDepth)}
 	}
-	level := t.levels[by.depth]
+	level := t.levels[outer.depth]
 	select {
 	case level <- struct{}{}:
 	case <-ctx.Done():

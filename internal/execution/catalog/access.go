@@ -44,7 +44,7 @@ func (l *linker) addAccess(config *definition.Config) {
 		l.catalog.Audit = &audit
 		if l.options.Checks.Audit != nil && audit.Path != "" { // a missing path is already reported
 			if err := l.options.Checks.Audit(audit); err != nil {
-				l.found.report(diag.List{BadAudit(&audit, err)})
+				l.state.report(diag.List{BadAudit(&audit, err)})
 			}
 		}
 	}
@@ -52,11 +52,11 @@ func (l *linker) addAccess(config *definition.Config) {
 
 // checkListen reports an address that unauthenticated clients could reach.
 func (l *linker) checkListen(listen definition.Listen) {
-	if l.options.Checks.Listen == nil || listen.Address == "" || l.found.config.Incomplete { // an auth block may be missing
+	if l.options.Checks.Listen == nil || listen.Address == "" || l.state.config.Incomplete { // an auth block may be missing
 		return
 	}
 	if err := l.options.Checks.Listen(listen, l.catalog.Auths); err != nil {
-		l.found.report(diag.List{{
+		l.state.report(diag.List{{
 			Code: "open-listen", Range: listen.AddressRange, Summary: err.Error(),
 			Detail: "listen on 127.0.0.1, or add an auth block and a tls block, or override with --insecure-listen",
 		}})
@@ -83,7 +83,7 @@ func (l *linker) checkTLS(tls definition.ListenTLS) {
 		return
 	}
 	if err := l.options.Checks.TLS(tls); err != nil {
-		l.found.report(diag.List{{
+		l.state.report(diag.List{{
 			Code: "bad-tls", Range: tls.Range, Summary: fmt.Sprintf("the tls block cannot be applied: %v", err), Detail: "fix the block or the files that it names",
 		}})
 	}
@@ -99,7 +99,7 @@ func (l *linker) checkAuths() {
 			found = true // already reported
 		case block.JWT != nil && l.options.NoTokens:
 			found = true
-			l.found.report(diag.List{{
+			l.state.report(diag.List{{
 				Code: "missing-extension", Range: block.Range, Summary: "this program cannot check tokens",
 				Detail: "import github.com/mcpd/mcpd/extensions/oidc into the program, and add oidc.New() to engine.Options.Extensions",
 			}})
@@ -119,8 +119,8 @@ func (l *linker) checkAuth(blocks []definition.Auth, at definition.Auth) bool {
 	}
 	err := l.options.Checks.Auth(blocks)
 	if err != nil {
-		l.found.failedAuth = append(l.found.failedAuth, blocks...)
-		l.found.report(diag.List{{
+		l.state.failedAuth = append(l.state.failedAuth, blocks...)
+		l.state.report(diag.List{{
 			Code: "bad-auth", Range: at.Range, Summary: fmt.Sprintf("auth %q %q cannot be applied: %v", at.Kind, at.Name, err),
 			Detail: "fix the block or the file that it names",
 		}})
@@ -173,20 +173,20 @@ func (l *linker) checkIDs(config *definition.Config) {
 			}
 		}
 		if reads {
-			l.found.report(diag.List{{
+			l.state.report(diag.List{{
 				Severity: diag.Warning, Code: "ambiguous-principal", Range: id,
 				Summary: fmt.Sprintf("%s identifies callers by principal.id alone, but the auth blocks %s may give two callers the same id", what, blocks),
 				Detail:  "compare principal.issuer, too: the URL of the identity provider, the issuer of the certificate, or '' for API keys and local users",
 			}})
 		}
 	}
-	for _, policies := range [][]definition.Policy{config.Policies, l.found.policies} {
+	for _, policies := range [][]definition.Policy{config.Policies, l.state.policies} {
 		for i := range policies {
 			p := &policies[i]
 			warn(fmt.Sprintf("policy %q", p.Name), textOf(p.When), textOf(p.Allow), textOf(p.Deny), textOf(p.Approval))
 		}
 	}
-	for _, item := range l.found.items {
+	for _, item := range l.state.items {
 		for i := range item.From {
 			warn(fmt.Sprintf("the input %q", item.From[i].Name), &item.From[i].Text)
 		}
@@ -199,20 +199,20 @@ func ListInput(caller identity.Caller, now time.Time) policylang.Input {
 }
 
 // DecisionFunc receives the decision of a policy, with the index of the policy in its entry.
-type DecisionFunc func(place int, decision policylang.Decision)
+type DecisionFunc func(index int, decision policylang.Decision)
 
-// DecideStatic evaluates all policies of an item without arguments, and calls heard for each,
-// unless heard is nil. It returns the first policy that denies the call whatever the arguments are.
+// DecideStatic evaluates all policies of an item without arguments, and calls record for each,
+// unless record is nil. It returns the first policy that denies the call whatever the arguments are.
 // covered reports that an allow rule may still allow the call.
-func (e *Entry) DecideStatic(ctx context.Context, facts policylang.Input, heard DecisionFunc) (denier *Policy, decision policylang.Decision, covered bool) {
+func (e *Entry) DecideStatic(ctx context.Context, facts policylang.Input, record DecisionFunc) (denier *Policy, decision policylang.Decision, covered bool) {
 	for i := range e.Rules {
 		p := &e.Rules[i]
 		if p.Compiled == nil {
 			continue
 		}
 		decision = p.Compiled.Partial(ctx, facts)
-		if heard != nil {
-			heard(i, decision)
+		if record != nil {
+			record(i, decision)
 		}
 		if decision.Outcome == policylang.Deny {
 			return p, decision, covered
@@ -253,8 +253,8 @@ func (c *Catalog) HiddenMask(ctx context.Context, k Kind, facts policylang.Input
 // that name, the upstream item that its own server calls so, an item with a similar address, one
 // with an address that ends in the name, or a template of its shape. It returns "" if there is
 // none.
-func (c *Catalog) Nearest(ctx context.Context, k Kind, name string, looking policylang.Input) string {
-	hidden := c.HiddenMask(ctx, k, looking)
+func (c *Catalog) Nearest(ctx context.Context, k Kind, name string, input policylang.Input) string {
+	hidden := c.HiddenMask(ctx, k, input)
 	addresses, prefixed := make([]string, 0, len(c.Entries[k])), map[string]string{}
 	for i, e := range c.Entries[k] {
 		switch {
@@ -279,7 +279,7 @@ func (c *Catalog) Nearest(ctx context.Context, k Kind, name string, looking poli
 	if k == Tools || k == Prompts {
 		longer = diag.SuggestLonger(name, addresses)
 	}
-	return cmp.Or(near, longer, c.firstTemplate(k, name, func(e *Entry) bool { return c.IsHidden(ctx, e, looking) }))
+	return cmp.Or(near, longer, c.firstTemplate(k, name, func(e *Entry) bool { return c.IsHidden(ctx, e, input) }))
 }
 
 // withoutPrefix returns the name of an upstream tool or prompt without the prefix of the upstream;

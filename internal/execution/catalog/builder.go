@@ -164,8 +164,8 @@ func (s Sources) Shown(problems diag.List) map[string][]byte {
 	return masked
 }
 
-// build is the state of one build.
-type build struct {
+// buildState is the state of one build.
+type buildState struct {
 	config *definition.Config
 	env    *policylang.Env
 	vars   []byte
@@ -255,41 +255,41 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 		b.config = read
 	}
 	b.tree.Update(change.Paths, change.All)
-	found := b.newBuild(loader.ReadLock(b.options.LockPath))
-	found.report(found.lock.Problems)
+	state := b.newBuild(loader.ReadLock(b.options.LockPath))
+	state.report(state.lock.Problems)
 	if b.options.Accepted != nil {
-		found.accepted = b.options.Accepted(found.upstreams, LockFile{found.lock.Name, found.lock.Bytes, found.lock.Problems.HasErrors()})
-		found.report(found.accepted.Problems)
+		state.accepted = b.options.Accepted(state.upstreams, LockFile{state.lock.Name, state.lock.Bytes, state.lock.Problems.HasErrors()})
+		state.report(state.accepted.Problems)
 	}
-	defined, problems := b.tree.Definitions(found.config)
-	found.report(problems)
-	result := Result{Base: b.assemble(found, defined, registered), Sources: Sources{}}
-	found.report(configcheck.CheckHost(found.config, defined, b.places(found.roots)))
+	defined, problems := b.tree.Definitions(state.config)
+	state.report(problems)
+	result := Result{Base: b.assemble(state, defined, registered), Sources: Sources{}}
+	state.report(configcheck.CheckHost(state.config, defined, b.hostPaths(state.roots)))
 	if result.Base != nil {
 		result.Base.Definitions = privdiff.Snapshot{
-			Config: found.config, Files: defined, ToolsDir: loader.Path(b.options.Tools), ConfigDir: loader.Path(b.options.Config), ResolvePath: found.roots.Resolve, FileHashes: b.tree.ReferencedFiles(),
+			Config: state.config, Files: defined, ToolsDir: loader.Path(b.options.Tools), ConfigDir: loader.Path(b.options.Config), ResolvePath: state.roots.Resolve, FileHashes: b.tree.ReferencedFiles(),
 		}
 	}
-	found.report(b.tree.CheckGroup())
-	if found.config.Server.Mode == definition.Production {
-		found.report(b.config.CheckOwner())
-		found.report(b.tree.CheckOwner())
-		found.report(found.lock.CheckOwner())
+	state.report(b.tree.CheckGroup())
+	if state.config.Server.Mode == definition.Production {
+		state.report(b.config.CheckOwner())
+		state.report(b.tree.CheckOwner())
+		state.report(state.lock.CheckOwner())
 	}
 	maps.Copy(result.Sources, b.config.Sources)
-	if found.lock.Bytes != nil {
-		result.Sources[found.lock.Name] = found.lock.Bytes
+	if state.lock.Bytes != nil {
+		result.Sources[state.lock.Name] = state.lock.Bytes
 	}
 	b.tree.AddSources(result.Sources)
-	if found.config.Incomplete { // scripts may refer to variables in blocks that could not be parsed
-		found.problems = slices.DeleteFunc(found.problems, func(d diag.Diagnostic) bool { return d.Code == "unknown-variable" })
+	if state.config.Incomplete { // scripts may refer to variables in blocks that could not be parsed
+		state.problems = slices.DeleteFunc(state.problems, func(d diag.Diagnostic) bool { return d.Code == "unknown-variable" })
 	}
-	result.Problems, result.FailedAuth, b.base = found.problems.Sort(), found.failedAuth, result.Base
-	b.lock, b.accepted, b.readAll = found.lock, found.accepted, false
+	result.Problems, result.FailedAuth, b.base = state.problems.Sort(), state.failedAuth, result.Base
+	b.lock, b.accepted, b.readAll = state.lock, state.accepted, false
 	return result
 }
 
-func (b *Builder) newBuild(lock *loader.Lock) *build {
+func (b *Builder) newBuild(lock *loader.Lock) *buildState {
 	config := b.config.Config
 	if b.options.Production && config.Server.Mode != definition.Production {
 		strict := *config
@@ -297,55 +297,55 @@ func (b *Builder) newBuild(lock *loader.Lock) *build {
 		config = &strict
 	}
 	config, duplicates := b.addUpstreams(config)
-	found := &build{
+	state := &buildState{
 		config: config, vars: b.config.Config.VarsJSON(), roots: &loader.Resolver{}, authors: authorDefaults(b.config.Config), operators: operatorDefaults(b.config.Config),
 		federated: federated{upstreams: b.resolveUpstreams(config.Upstreams), lock: lock},
 	}
-	found.names = newNames(found.upstreams)
-	found.report(b.config.Problems)
-	found.report(duplicates)
-	return found
+	state.names = newNames(state.upstreams)
+	state.report(b.config.Problems)
+	state.report(duplicates)
+	return state
 }
 
 // assemble checks, compiles and links the definitions. It returns nil if the variables are invalid.
-func (b *Builder) assemble(found *build, defined []*definition.Definitions, registered []*Item) *Base {
-	registered = slices.Concat(registered, b.codeItems(found))
-	found.report(configcheck.Check(found.config, defined, b.externalItems(found, registered)))
-	found.report(configcheck.CheckModules(found.config, defined, b.options.Modules))
+func (b *Builder) assemble(state *buildState, defined []*definition.Definitions, registered []*Item) *Base {
+	registered = slices.Concat(registered, b.codeItems(state))
+	state.report(configcheck.Check(state.config, defined, b.externalItems(state, registered)))
+	state.report(configcheck.CheckModules(state.config, defined, b.options.Modules))
 	for _, d := range defined {
-		found.policies = append(found.policies, d.Policies...)
-		found.limits = append(found.limits, d.Limits...)
-		found.hookDefs = append(found.hookDefs, d.Hooks...)
-		found.tests = append(found.tests, d.Tests...)
+		state.policies = append(state.policies, d.Policies...)
+		state.limits = append(state.limits, d.Limits...)
+		state.hookDefs = append(state.hookDefs, d.Hooks...)
+		state.tests = append(state.tests, d.Tests...)
 	}
-	if err := b.prepareEnv(found); err != nil {
-		found.report(diag.List{{Code: "bad-variables", Summary: "the variables cannot be used in policies: " + err.Error(), Range: found.config.Range}})
+	if err := b.prepareEnv(state); err != nil {
+		state.report(diag.List{{Code: "bad-variables", Summary: "the variables cannot be used in policies: " + err.Error(), Range: state.config.Range}})
 		return nil
 	}
-	b.compile(defined, found)
-	return b.link(found, registered)
+	b.compile(defined, state)
+	return b.link(state, registered)
 }
 
 // externalItems returns the items that no file defines.
-func (b *Builder) externalItems(f *build, registered []*Item) configcheck.External {
-	e := configcheck.External{Incomplete: b.tree.Incomplete(), Locked: f.accepted.Upstreams, Refer: func(r configcheck.Reference) { f.references = append(f.references, r) }}
+func (b *Builder) externalItems(state *buildState, registered []*Item) configcheck.External {
+	e := configcheck.External{Incomplete: b.tree.Incomplete(), Locked: state.accepted.Upstreams, Refer: func(r configcheck.Reference) { state.references = append(state.references, r) }}
 	for _, item := range registered {
 		e.Names = append(e.Names, configcheck.ExternalName{Kind: item.Kind.String(), Name: item.Name, Range: item.Where})
 	}
-	for name, upstream := range f.names.accepted(f.accepted.Known) {
+	for name, upstream := range state.names.accepted(state.accepted.Known) {
 		e.Names = append(e.Names, configcheck.ExternalName{Kind: Tools.String(), Name: name, Upstream: upstream})
 	}
 	return e
 }
 
 // codeItems returns the items of the codeact block.
-func (b *Builder) codeItems(found *build) []*Item {
-	block := found.config.Codeact
+func (b *Builder) codeItems(state *buildState) []*Item {
+	block := state.config.Codeact
 	switch {
 	case block == nil:
 		return nil
 	case b.options.Codeact == nil:
-		found.report(diag.List{{
+		state.report(diag.List{{
 			Code: "missing-extension", Range: block.Range, Summary: "this program has no code mode",
 			Detail: "import github.com/mcpd/mcpd/extensions/codemode into the program, and add codemode.New() to engine.Options.Extensions",
 		}})
@@ -361,33 +361,33 @@ func (b *Builder) codeItems(found *build) []*Item {
 // tools are discarded.
 func (b *Builder) Commit(c *Catalog) {
 	b.served = c.base.config
-	b.results.Retain(keysOf(c))
+	b.results.Retain(itemKeys(c))
 }
 
 // prepareEnv resets the cache if the variables have changed, as scripts and policies are compiled
 // against their values.
-func (b *Builder) prepareEnv(found *build) error {
-	types := found.config.VarsSchema()
-	vars := string(found.vars) + string(types)
+func (b *Builder) prepareEnv(state *buildState) error {
+	types := state.config.VarsSchema()
+	vars := string(state.vars) + string(types)
 	if b.cache.env != nil && b.cache.vars == vars {
-		found.env = b.cache.env
+		state.env = b.cache.env
 		return nil
 	}
-	env, err := policylang.NewEnv(types, found.vars)
+	env, err := policylang.NewEnv(types, state.vars)
 	if err == nil {
-		found.env, b.cache = env, buildCache{env: env, vars: vars}
+		state.env, b.cache = env, buildCache{env: env, vars: vars}
 	}
 	return err
 }
 
 // revision hashes all parts of a catalog. items are the items that no file defines.
-func (b *Builder) revision(found *build, items []*Item) string {
+func (b *Builder) revision(state *buildState, items []*Item) string {
 	h := sha256.New()
 	files := b.tree.Hash()
 	h.Write(files[:])
 	h.Write(b.config.Hash[:])
-	h.Write(found.vars)
-	h.Write(found.resolvedRoots())
+	h.Write(state.vars)
+	h.Write(state.resolvedRoots())
 	for _, item := range items {
 		h.Write([]byte(item.Name + "\x00"))
 		h.Write(item.Key[:])

@@ -57,7 +57,7 @@ func (c *itemCompiler) withCache(def *definition.Tool, body Handler) Handler {
 	if !ok || !c.ignoresCaller(def, s.program) {
 		return nil
 	}
-	granted := c.found.resolveGrants(def.Grant)
+	granted := c.state.resolveGrants(def.Grant)
 	return &cachedHandler{Handler: body, item: c.item, store: c.results, cache: *def.Cache, granted: granted.Hash(), secrets: granted.SecretNames()}
 }
 
@@ -95,7 +95,7 @@ func (h *cachedHandler) Run(ctx context.Context, i Invocation) (scripting.Outcom
 	var outcome scripting.Outcome
 	result, before, err := h.store.Do(ctx, call, func() (made resultcache.Computed[scripting.Result], err error) {
 		if outcome, err = h.Handler.Run(ctx, i); err == nil && h.isCacheable(outcome) {
-			made.Value, made.Cacheable = copyOf(*outcome.Result), true
+			made.Value, made.Cacheable = copyResult(*outcome.Result), true
 			made.Size = len(made.Value.JSON) + len(made.Value.Content)
 		}
 		return made, err
@@ -106,7 +106,7 @@ func (h *cachedHandler) Run(ctx context.Context, i Invocation) (scripting.Outcom
 	if i.Cached != nil {
 		*i.Cached = true
 	}
-	result = copyOf(result)
+	result = copyResult(result)
 	return scripting.Outcome{Result: &result}, nil
 }
 
@@ -125,8 +125,8 @@ func (h *cachedHandler) isCacheable(o scripting.Outcome) bool {
 	return true
 }
 
-// copyOf returns a deep copy of a result.
-func copyOf(r scripting.Result) scripting.Result {
+// copyResult returns a deep copy of a result.
+func copyResult(r scripting.Result) scripting.Result {
 	r.JSON, r.Content = bytes.Clone(r.JSON), bytes.Clone(r.Content)
 	return r
 }
@@ -190,7 +190,7 @@ func field(h io.Writer, b []byte) {
 	_, _ = h.Write(b)
 }
 
-func keysOf(c *Catalog) map[[32]byte]bool {
+func itemKeys(c *Catalog) map[[32]byte]bool {
 	keys := make(map[[32]byte]bool, len(c.Entries[Tools]))
 	for _, e := range c.Entries[Tools] {
 		keys[e.Key] = true

@@ -336,8 +336,8 @@ func (l *ListCache[V]) Get(k Kind, entries []*Entry, hidden []byte, show func(se
 // show.
 func ReuseViews[T any](entries []*Entry, before []*T, itemOf func(*T) *Item, show func(*Item) *T) []*T {
 	known := make(map[*Item]*T, len(before))
-	for _, face := range before {
-		known[itemOf(face)] = face
+	for _, view := range before {
+		known[itemOf(view)] = view
 	}
 	shown := make([]*T, len(entries))
 	for i, e := range entries {

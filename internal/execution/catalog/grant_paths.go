@@ -9,8 +9,8 @@ import (
 	"github.com/mcpd/mcpd/internal/language/loader"
 )
 
-// places returns the paths that grants are checked against.
-func (b *Builder) places(roots *loader.Resolver) configcheck.HostPaths {
+// hostPaths returns the paths that grants are checked against.
+func (b *Builder) hostPaths(roots *loader.Resolver) configcheck.HostPaths {
 	p := configcheck.HostPaths{Tools: loader.Path(b.options.Tools), Config: loader.Path(b.options.Config), Find: roots.Resolve, Program: roots.ResolveProgram, NoDriver: b.options.NoDriver}
 	if state, err := filepath.Abs(b.options.StatePath); err == nil && b.options.StatePath != "" {
 		p.State = filepath.Dir(state)
@@ -22,7 +22,7 @@ func (b *Builder) places(roots *loader.Resolver) configcheck.HostPaths {
 }
 
 // resolveGrants returns grants with resolved paths. The brokers access only these paths.
-func (s *build) resolveGrants(granted grant.Set) grant.Set {
+func (s *buildState) resolveGrants(granted grant.Set) grant.Set {
 	granted.FS, granted.Exec, granted.SQL = slices.Clone(granted.FS), slices.Clone(granted.Exec), slices.Clone(granted.SQL)
 	for i := range granted.FS {
 		granted.FS[i].ResolvedPath, _ = s.roots.Resolve(granted.FS[i].Root)
@@ -57,7 +57,7 @@ func eachResolvedPath(granted []grant.Set, yield func(path, real string)) {
 
 // pathsMoved reports whether a path resolves differently than at compile time, so that the
 // definition must be compiled again.
-func (s *build) pathsMoved(granted ...grant.Set) (moved bool) {
+func (s *buildState) pathsMoved(granted ...grant.Set) (moved bool) {
 	eachResolvedPath(granted, func(path, real string) {
 		if path != "" && !moved {
 			now, _ := s.roots.Resolve(path)
@@ -68,7 +68,7 @@ func (s *build) pathsMoved(granted ...grant.Set) (moved bool) {
 }
 
 // resolvedRoots returns the granted paths that resolve to another path, for the revision.
-func (s *build) resolvedRoots() (roots []byte) {
+func (s *buildState) resolvedRoots() (roots []byte) {
 	eachResolvedPath(s.granted, func(path, real string) {
 		if path != real {
 			roots = append(append(roots, real...), 0)

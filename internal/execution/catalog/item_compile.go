@@ -20,39 +20,39 @@ import (
 
 // compile compiles the definitions of all files, or takes them from the cache, and adds them in the
 // order of the files.
-func (b *Builder) compile(defined []*definition.Definitions, found *build) {
-	if b.cache.authors != found.authors || b.cache.operators != found.operators {
+func (b *Builder) compile(defined []*definition.Definitions, state *buildState) {
+	if b.cache.authors != state.authors || b.cache.operators != state.operators {
 		b.cache.items, b.cache.hooks = nil, nil
 	}
 	next := buildCache{
-		env: b.cache.env, vars: b.cache.vars, authors: found.authors, operators: found.operators,
+		env: b.cache.env, vars: b.cache.vars, authors: state.authors, operators: state.operators,
 		items: map[definition.Hash]*compiledItem{}, hooks: map[definition.Hash]*compiledHook{},
 		rules: b.cache.rules,
 	}
-	c := &compiler{Builder: b, found: found}
+	c := &compiler{Builder: b, state: state}
 	jobs := c.jobs(defined)
-	hookDefs := pointers(found.config.Hooks)
+	hookDefs := pointers(state.config.Hooks)
 	for _, d := range defined {
 		hookDefs = append(hookDefs, pointers(d.Hooks)...)
 	}
 	items := make([]*compiledItem, len(jobs))
 	loader.Parallel(len(jobs), func(i int) {
-		if items[i] = b.cache.items[jobs[i].hash]; items[i] == nil || !b.tree.Unchanged(items[i].imports) || found.pathsMoved(items[i].granted...) {
+		if items[i] = b.cache.items[jobs[i].hash]; items[i] == nil || !b.tree.Unchanged(items[i].imports) || state.pathsMoved(items[i].granted...) {
 			items[i] = jobs[i].compile()
 		}
 	})
 	hooks := make([]*compiledHook, len(hookDefs))
 	loader.Parallel(len(hookDefs), func(i int) {
-		bounds := found.authors // the hooks of mcpd.hcl come first
-		if i < len(found.config.Hooks) {
-			bounds = found.operators
+		bounds := state.authors // the hooks of mcpd.hcl come first
+		if i < len(state.config.Hooks) {
+			bounds = state.operators
 		}
 		hooks[i] = c.hook(hookDefs[i], bounds)
 	})
 	for i, compiled := range items {
-		found.report(compiled.problems)
-		found.items = append(found.items, compiled.item)
-		found.granted = append(found.granted, compiled.granted...)
+		state.report(compiled.problems)
+		state.items = append(state.items, compiled.item)
+		state.granted = append(state.granted, compiled.granted...)
 		if !compiled.problems.HasErrors() {
 			next.items[jobs[i].hash] = compiled
 		}
@@ -60,23 +60,25 @@ func (b *Builder) compile(defined []*definition.Definitions, found *build) {
 	for i, h := range hooks {
 		if h != nil {
 			next.hooks[hookDefs[i].Hash] = h
-			found.report(h.warnings)
-			found.hooks = append(found.hooks, h.hook)
-			found.granted = append(found.granted, h.granted)
+			state.report(h.warnings)
+			state.hooks = append(state.hooks, h.hook)
+			state.granted = append(state.granted, h.granted)
 		}
 	}
 	b.cache = next
 }
 
-type job struct {
+type compileJob struct {
 	hash    definition.Hash
 	compile func() *compiledItem
 }
 
 // jobs returns the definitions to compile, in the order of the files. It reads the files of folder
 // blocks; each file is a job.
-func (c *compiler) jobs(defined []*definition.Definitions) (jobs []job) {
-	add := func(hash definition.Hash, compile func() *compiledItem) { jobs = append(jobs, job{hash, compile}) }
+func (c *compiler) jobs(defined []*definition.Definitions) (jobs []compileJob) {
+	add := func(hash definition.Hash, compile func() *compiledItem) {
+		jobs = append(jobs, compileJob{hash, compile})
+	}
 	for _, d := range defined {
 		for _, def := range pointers(d.Tools) {
 			add(def.Hash, func() *compiledItem { return c.tool(def) })
@@ -100,7 +102,7 @@ func (c *compiler) jobs(defined []*definition.Definitions) (jobs []job) {
 // compiler compiles definitions in parallel.
 type compiler struct {
 	*Builder
-	found *build
+	state *buildState
 }
 
 // itemCompiler compiles the definition of one item.
@@ -133,7 +135,7 @@ func (c *itemCompiler) handler(src scripting.Source, body definition.Code, grant
 	}
 	meaning := program.SemanticHash()
 	c.key.Write(meaning[:])
-	granted = c.found.resolveGrants(granted)
+	granted = c.state.resolveGrants(granted)
 	c.granted = append(c.granted, granted)
 	return &scriptHandler{program: program, grants: host.NewGrants(granted), ask: granted.Ask}
 }
@@ -148,7 +150,7 @@ func (c *itemCompiler) finish(granted grant.Set, ranges map[string]diag.Range) *
 
 func (c *compiler) tool(def *definition.Tool) *compiledItem {
 	item := itemOf(def)
-	c.found.authors.applyTo(item, def.Bounds)
+	c.state.authors.applyTo(item, def.Bounds)
 	k := c.newItem(item, def.Semantic)
 	k.problems = c.schemas(def, item)
 	src := scripting.Source{Name: def.Name, Kind: scripting.Tool, MustReturn: def.Output != nil}
@@ -161,12 +163,12 @@ func (c *compiler) tool(def *definition.Tool) *compiledItem {
 	if def.Cache != nil && body != nil {
 		body = k.withCache(def, body)
 	}
-	var rehearsal Handler
+	var dryRun Handler
 	if def.DryRun != nil {
-		rehearsal = k.handler(src, *def.DryRun, def.Grant)
+		dryRun = k.handler(src, *def.DryRun, def.Grant)
 	}
 	if !k.problems.HasErrors() {
-		item.Handler, item.DryRun = body, rehearsal
+		item.Handler, item.DryRun = body, dryRun
 	}
 	return k.finish(def.Grant, def.GrantRanges)
 }
@@ -196,7 +198,7 @@ func (c *compiler) schemas(def *definition.Tool, item *Item) (problems diag.List
 		problems = append(problems, more...)
 	}
 	for _, from := range def.From {
-		expr, more := c.found.env.CompileFrom(from.Expr.Text, from.Schema)
+		expr, more := c.state.env.CompileFrom(from.Expr.Text, from.Schema)
 		problems = append(problems, more...)
 		reader := schema.Reader{Numbers: schema.ForScripts, BigInts: inMember(def.BigInts, from.Name)}
 		compiled, more := schema.CompileFor(reader, from.Schema, from.Range, nil)
@@ -218,7 +220,7 @@ func inMember(pointers []string, member string) (inner []string) {
 
 func (c *compiler) hook(def *definition.Hook, bounds callDefaults) *compiledHook {
 	known := c.cache.hooks[def.Hash]
-	if known != nil && c.tree.Unchanged(known.imports) && !c.found.pathsMoved(known.granted) {
+	if known != nil && c.tree.Unchanged(known.imports) && !c.state.pathsMoved(known.granted) {
 		return known
 	}
 	if def.Run.Text.Body() == "" {
@@ -226,12 +228,12 @@ func (c *compiler) hook(def *definition.Hook, bounds callDefaults) *compiledHook
 	}
 	program, imports, problems := c.program(scripting.Source{Name: def.Name, Kind: scripting.Hook}, def.Run, def.Grant)
 	if problems.HasErrors() {
-		c.found.report(problems)
+		c.state.report(problems)
 		return nil
 	}
 	problems = append(problems, unusedGrants(def.Grant, def.GrantRanges, []*scripting.Program{program})...)
 	timeout, limits := bounds.hookLimits(def)
-	granted := c.found.resolveGrants(def.Grant)
+	granted := c.state.resolveGrants(def.Grant)
 	runs := c.options.Runner.Hook(hooks.Spec{Name: def.Name, Timeout: timeout, Limits: limits, Program: program, Grants: host.NewGrants(granted)})
 	return &compiledHook{hook: &Hook{Phases: def.On, targets: def.Targets, Hook: runs}, warnings: problems, imports: imports, granted: granted}
 }
@@ -239,7 +241,7 @@ func (c *compiler) hook(def *definition.Hook, bounds callDefaults) *compiledHook
 func (c *compiler) program(src scripting.Source, body definition.Code, granted grant.Set) (*scripting.Program, map[string]loader.Hash, diag.List) {
 	imports := map[string]loader.Hash{}
 	var mu sync.Mutex
-	src.Text, src.Path, src.Vars, src.Trial = body.Text, body.Path, c.found.vars, c.options.Trial
+	src.Text, src.Path, src.Vars, src.Trial = body.Text, body.Path, c.state.vars, c.options.Trial
 	src.Transpiler = c.options.Transpiler
 	if src.Path == "" {
 		src.Path = c.tree.Relative(body.Text.File())
@@ -307,7 +309,7 @@ func (c *Catalog) Tested(next *Catalog, i int) bool {
 	}
 	old, now := onOld.entryOf(oldTest), onNow.entryOf(nowTest)
 	return old != nil && now != nil && old.Item == now.Item &&
-		same(old.Rules, now.Rules) && same(old.ResultRules, now.ResultRules)
+		samePolicies(old.Rules, now.Rules) && samePolicies(old.ResultRules, now.ResultRules)
 }
 
 // entryOf returns the entry that a test covers; nil if it does not exist.
@@ -320,6 +322,6 @@ func (c *Catalog) entryOf(test *definition.Test) *Entry {
 	return e
 }
 
-func same(a, b []Policy) bool {
+func samePolicies(a, b []Policy) bool {
 	return slices.EqualFunc(a, b, func(a, b Policy) bool { return a.Compiled == b.Compiled })
 }

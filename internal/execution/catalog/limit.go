@@ -50,7 +50,7 @@ func limitOf(def *definition.Limit, operator bool) *ratelimit.Limit {
 func (l *linker) compileUnusedKeys(defs []*definition.Limit, entries []*Entry) (problems diag.List) {
 	for _, def := range defs {
 		if def.Key != nil && !slices.ContainsFunc(entries, func(e *Entry) bool { return covers(def.Targets, e.Kind, e.Name) }) {
-			_, more := l.found.env.CompileKey(keyOf(def), nil)
+			_, more := l.state.env.CompileKey(keyOf(def), nil)
 			problems = append(problems, more...)
 		}
 	}

@@ -39,7 +39,7 @@ type Base struct {
 // linker links items, policies, limits and hooks into a catalog.
 type linker struct {
 	*Builder
-	found   *build
+	state   *buildState
 	catalog *Catalog
 	rules   *ruleSet
 	// reportedFolders are the pairs of folder blocks with a reported URI conflict.
@@ -50,26 +50,26 @@ type linker struct {
 
 // link runs the checks that involve several definitions. It returns a base even if it reports
 // errors.
-func (b *Builder) link(found *build, registered []*Item) *Base {
-	config := found.config
-	k := &linker{Builder: b, found: found, catalog: &Catalog{
-		Revision: b.revision(found, registered), Tests: found.tests,
+func (b *Builder) link(state *buildState, registered []*Item) *Base {
+	config := state.config
+	k := &linker{Builder: b, state: state, catalog: &Catalog{
+		Revision: b.revision(state, registered), Tests: state.tests,
 		Settings: Settings{
-			Server: mergeServer(config.Server, b.options.Server), Listen: config.Listen, Reload: config.Reload, Limits: config.Limits, Upstreams: found.upstreams,
-			Sensitive: sensitive(config.Variables, found.vars),
+			Server: mergeServer(config.Server, b.options.Server), Listen: config.Listen, Reload: config.Reload, Limits: config.Limits, Upstreams: state.upstreams,
+			Sensitive: sensitive(config.Variables, state.vars),
 		},
 		Rules: Rules{
-			Hooks: found.hooks, Policies: len(config.Policies) + b.options.GoPolicies + len(found.policies),
+			Hooks: state.hooks, Policies: len(config.Policies) + b.options.GoPolicies + len(state.policies),
 			DenyByDefault: config.Server.DefaultDecision == definition.DecideDeny || config.Server.Mode == definition.Production,
 		},
-	}, rules: b.rulesOf(found), reportedFolders: map[[2]*definition.Folder]bool{}}
+	}, rules: b.rulesOf(state), reportedFolders: map[[2]*definition.Folder]bool{}}
 	k.addAccess(config)
 	k.catalog.Secrets, k.catalog.SecretKeys = secretsOf(config.Secrets)
-	k.catalog.upstreamOrder = make(map[string]int, len(found.upstreams))
-	for i := range found.upstreams {
-		k.catalog.upstreamOrder[found.upstreams[i].Name] = i + 1
+	k.catalog.upstreamOrder = make(map[string]int, len(state.upstreams))
+	for i := range state.upstreams {
+		k.catalog.upstreamOrder[state.upstreams[i].Name] = i + 1
 	}
-	k.addItems(slices.Concat(registered, found.items))
+	k.addItems(slices.Concat(registered, state.items))
 	k.checkURIConflicts()
 	entries, share := k.groupByFolder()
 	k.bind(entries)
@@ -78,8 +78,8 @@ func (b *Builder) link(found *build, registered []*Item) *Base {
 	k.catalog.addHooks(entries)
 	share()
 	base := &Base{
-		Catalog: k.catalog, config: b.config, rules: k.rules, resourceRules: resourceRules(found), references: found.references,
-		names: found.names, locked: found.accepted.Upstreams,
+		Catalog: k.catalog, config: b.config, rules: k.rules, resourceRules: resourceRules(state), references: state.references,
+		names: state.names, locked: state.accepted.Upstreams,
 	}
 	base.Catalog.base = base
 	return base
@@ -101,14 +101,14 @@ func (l *linker) bind(entries []*Entry) {
 	l.rules.known = l.cache.rules
 	all := slices.Concat(entries, accepted)
 	found = append(found, l.compileUnusedKeys(l.rules.limits, all)...)
-	l.found.report(found.OncePerPlace())
+	l.state.report(found.OncePerPlace())
 	l.compileUnused(slices.Concat(l.rules.operators, l.rules.authors), all)
 }
 
 // acceptedEntries returns the tools in mcpd.lock, to check policies and limits against them.
 func (l *linker) acceptedEntries() (entries []*Entry) {
-	holders := l.found.names.accepted(l.found.accepted.Known)
-	for _, item := range l.found.accepted.Items {
+	holders := l.state.names.accepted(l.state.accepted.Known)
+	for _, item := range l.state.accepted.Items {
 		if holders[item.Name] == item.Upstream && l.catalog.Entry(Tools, item.Name) == nil {
 			entries = append(entries, &Entry{Item: item})
 		}
@@ -179,7 +179,7 @@ func itemPriority(i *Item) int {
 func (l *linker) checkListable(item *Item) bool {
 	err := l.listError(item)
 	if err != nil {
-		l.found.report(diag.List{{
+		l.state.report(diag.List{{
 			Code: "unlistable-tool", Range: item.Where,
 			Summary: fmt.Sprintf("tool %q cannot be shown to clients: %v", item.Name, err),
 			Detail:  "correct its schema",
@@ -265,18 +265,18 @@ func (c *Catalog) RememberRemoved(earlier *Catalog) {
 
 // IsUnreachable reports whether an item was removed because its upstream server is unreachable.
 func (c *Catalog) IsUnreachable(k Kind, address string) bool {
-	was, ok := c.removed[removedKey{k, address}]
-	return ok && slices.Contains(c.offers.Silent, was.entry.Upstream)
+	removed, ok := c.removed[removedKey{k, address}]
+	return ok && slices.Contains(c.offers.Unreachable, removed.entry.Upstream)
 }
 
 // Removed returns the revision that removed an item, and false if the caller could not see the
 // item. facts are as in [Catalog.IsHidden].
 func (c *Catalog) Removed(ctx context.Context, k Kind, address string, facts policylang.Input) (revision string, ok bool) {
-	was, ok := c.removed[removedKey{k, address}]
-	if !ok || (&Catalog{Rules: Rules{DenyByDefault: was.denyByDefault}}).IsHidden(ctx, was.entry, facts) {
+	removed, ok := c.removed[removedKey{k, address}]
+	if !ok || (&Catalog{Rules: Rules{DenyByDefault: removed.denyByDefault}}).IsHidden(ctx, removed.entry, facts) {
 		return "", false
 	}
-	return was.revision, true
+	return removed.revision, true
 }
 
 // unusedGrants returns a warning for each granted object that no script can reach. ranges are the

@@ -27,12 +27,12 @@ type Offers struct {
 	Instructions []string
 	// Known are the accepted tools, including those of unreachable servers.
 	Known []ToolName
-	// Silent are the names of unreachable servers. Unasked are the servers that were not connected:
+	// Unreachable are the names of unreachable servers. Unconnected are the servers that were not connected:
 	// only their tools are known.
-	Silent, Unasked []string
-	// First are the new servers, with the names of the tools that will be accepted when they are
+	Unreachable, Unconnected []string
+	// FirstUse are the new servers, with the names of the tools that will be accepted when they are
 	// served.
-	First map[string][]string
+	FirstUse map[string][]string
 	// Accepted is a hash of the accepted and rejected tools; zero if there are none.
 	Accepted [32]byte
 }
@@ -143,7 +143,7 @@ func (o *overlay) keepMatching(entries []*Entry, found []diag.List, full int) []
 			o.excludeWithWarning(e.Item, LeftOut{Reason: "the rules that read args cover too many items", PolicyMismatch: true}, e.Where)
 		case len(wrong) > 0:
 			o.excludeWithWarning(e.Item, LeftOut{Reason: "a rule that covers it does not fit its inputs: " + wrong[0].Summary, PolicyMismatch: true}, wrong[0].Range, wrong[0].Notes...)
-			if _, first := o.offers.First[e.Upstream]; first && e.Kind == Tools {
+			if _, first := o.offers.FirstUse[e.Upstream]; first && e.Kind == Tools {
 				o.withheld[e.Upstream] = true
 			}
 		default:
@@ -185,7 +185,7 @@ func (o *overlay) checkReferences(entries []*Entry) {
 	for i := range o.base.references {
 		if r := &o.base.references[i]; r.Kind == Tools.String() && !r.IsPattern() && o.lacksTool(r) {
 			for _, u := range r.Upstreams {
-				_, first := o.offers.First[u.Name]
+				_, first := o.offers.FirstUse[u.Name]
 				o.withheld[u.Name] = o.withheld[u.Name] || first
 			}
 		}
@@ -199,14 +199,14 @@ func (o *overlay) lacksTool(r *configcheck.Reference) bool {
 		return false
 	}
 	return !slices.ContainsFunc(r.Upstreams, func(u *definition.Upstream) bool {
-		tools, first := o.offers.First[u.Name]
+		tools, first := o.offers.FirstUse[u.Name]
 		return slices.Contains(tools, r.Text) || !first && !slices.Contains(o.base.locked, u.Name)
 	})
 }
 
 // hasListed reports whether a server has listed its items of a kind.
 func (o *overlay) hasListed(upstream, kind string) bool {
-	return !slices.Contains(o.offers.Silent, upstream) && (kind == Tools.String() || !slices.Contains(o.offers.Unasked, upstream))
+	return !slices.Contains(o.offers.Unreachable, upstream) && (kind == Tools.String() || !slices.Contains(o.offers.Unconnected, upstream))
 }
 
 // withhold leaves out the tools of new upstreams that are not accepted, as only accepted tools are

@@ -171,7 +171,7 @@ func TestOverlay_oneNameOfTwoUpstreams(t *testing.T) {
 		{"the second alone", Offers{Items: []*Item{good}}, "lab"},
 		{"accepted", Offers{Items: []*Item{evil, good}, Known: accepted}, "lab"},
 		{"in quarantine", Offers{Items: []*Item{evil}, LeftOut: []LeftOut{quarantined}, Known: accepted}, ""},
-		{"not reached", Offers{Items: []*Item{evil}, Silent: []string{"lab"}, Known: accepted}, ""},
+		{"not reached", Offers{Items: []*Item{evil}, Unreachable: []string{"lab"}, Known: accepted}, ""},
 		{"offered no more", Offers{Items: []*Item{evil}, Known: accepted}, ""},
 		{"both accepted", Offers{Items: []*Item{evil, good}, Known: []ToolName{{"evil", "x"}, {"lab", "x"}}}, "evil"},
 	} {
@@ -201,19 +201,19 @@ func TestBuild_namesOfUpstreams(t *testing.T) {
 		offers     Offers
 		want       []string
 	}{
-		{"nothing is known", "lab_dorp", Accepted{}, Offers{Silent: []string{"lab", "crm"}}, nil},
+		{"nothing is known", "lab_dorp", Accepted{}, Offers{Unreachable: []string{"lab", "crm"}}, nil},
 		{"nothing is accepted", "lab_dorp", Accepted{}, all, []string{`mcpd.hcl:7:13: warning: the upstream "lab" provides no tool "lab_dorp"; did you mean "lab_drop"?`}},
-		{"nothing is accepted of a server without a prefix", "wipe_dsik", Accepted{Upstreams: []string{"lab"}}, Offers{Silent: []string{"crm"}}, []string{`mcpd.hcl:7:13: warning: there is no tool named "wipe_dsik"; the upstream "crm" has not listed its items yet; did you mean "wipe_disk"?`}},
+		{"nothing is accepted of a server without a prefix", "wipe_dsik", Accepted{Upstreams: []string{"lab"}}, Offers{Unreachable: []string{"crm"}}, []string{`mcpd.hcl:7:13: warning: there is no tool named "wipe_dsik"; the upstream "crm" has not listed its items yet; did you mean "wipe_disk"?`}},
 		{"it offers none", "wipe_dsik", Accepted{Upstreams: []string{"lab"}}, all, []string{`mcpd.hcl:7:13: warning: there is no tool named "wipe_dsik", and the upstream "crm" provides none; did you mean "wipe_disk"?`}},
 		{"accepted", "lab_drop", both, all, nil},
 		{"not accepted", "lab_dorp", both, all, []string{`mcpd.hcl:7:13: error: mcpd.lock has no tool "lab_dorp" of the upstream "lab"; did you mean "lab_drop"?`}},
-		{"not accepted of a server that is not reached", "lab_other", both, Offers{Silent: []string{"lab"}}, []string{`mcpd.hcl:7:13: error: mcpd.lock has no tool "lab_other" of the upstream "lab"; correct the name, or accept the tool: mcpd lock accept lab`}},
+		{"not accepted of a server that is not reached", "lab_other", both, Offers{Unreachable: []string{"lab"}}, []string{`mcpd.hcl:7:13: error: mcpd.lock has no tool "lab_other" of the upstream "lab"; correct the name, or accept the tool: mcpd lock accept lab`}},
 		{"not accepted without a prefix", "wipe_dsik", both, all, []string{`mcpd.hcl:7:13: error: there is no tool named "wipe_dsik", and mcpd.lock has none of the upstream "crm"; did you mean "wipe_disk"?`}},
 		{"accepted, and gone", "lab_drop", both, Offers{Items: []*Item{get, bare}}, []string{`mcpd.hcl:7:13: warning: the upstream "lab" provides no tool "lab_drop"`}},
-		{"accepted, and not reached", "lab_drop", both, Offers{Silent: []string{"lab"}}, nil},
+		{"accepted, and not reached", "lab_drop", both, Offers{Unreachable: []string{"lab"}}, nil},
 		{"a pattern for which nothing is accepted", "lab_x*", both, all, []string{`mcpd.hcl:7:13: warning: no tool matches the pattern "lab_x*" of policy "no"; it may match tools that are added later; remove it if there will be none`}},
 		{"a pattern for which nothing is offered", "lab_x*", Accepted{}, all, []string{`mcpd.hcl:7:13: warning: no tool matches the pattern "lab_x*" of policy "no"; it may match tools that are added later; remove it if there will be none`}},
-		{"a pattern of a server that is not reached", "lab_x*", Accepted{}, Offers{Silent: []string{"lab"}}, nil},
+		{"a pattern of a server that is not reached", "lab_x*", Accepted{}, Offers{Unreachable: []string{"lab"}}, nil},
 		{"a pattern for what is offered", "lab_d*", Accepted{}, all, nil},
 	} {
 		config["mcpd.hcl"].Data = []byte(upstreams + "policy \"no\" {\n  tools  = [\"" + row.tool + "\"]\n  deny   = \"call.via == 'code'\"\n  reason = \"no\"\n}\n")
@@ -274,7 +274,7 @@ func TestOverlay_firstUse(t *testing.T) {
 	} {
 		config := files(map[string]string{"mcpd.hcl": upstream + "upstream \"crm\" { url = \"https://crm.test/mcp\" }\n" + row.rules})
 		c := buildOverlay(t, New(Options{Config: config, ConfigPath: "mcpd.hcl"}), Change{All: true}, Offers{
-			Items: []*Item{newOffering("lab_read", lettered), newOffering("lab_write", numbered)}, First: map[string][]string{"lab": {"lab_read", "lab_write"}}, Silent: []string{"crm"},
+			Items: []*Item{newOffering("lab_read", lettered), newOffering("lab_write", numbered)}, FirstUse: map[string][]string{"lab": {"lab_read", "lab_write"}}, Unreachable: []string{"crm"},
 		})
 		unruled := 0
 		for _, l := range c.LeftOut {

@@ -35,14 +35,14 @@ type ruleSet struct {
 	keys     *ruleTable[policylang.Key]
 }
 
-func (b *Builder) rulesOf(found *build) *ruleSet {
+func (b *Builder) rulesOf(state *buildState) *ruleSet {
 	r := &ruleSet{
-		env: found.env, operators: found.config.Policies, authors: found.policies, goPolicies: b.options.GoPolicies, known: b.cache.rules,
-		limits:   slices.Concat(pointers(found.config.RateLimits), pointers(found.limits)),
+		env: state.env, operators: state.config.Policies, authors: state.policies, goPolicies: b.options.GoPolicies, known: b.cache.rules,
+		limits:   slices.Concat(pointers(state.config.RateLimits), pointers(state.limits)),
 		policies: newRuleTable[policylang.Policy](b.maxPolicies), keys: newRuleTable[policylang.Key](b.maxPolicies),
 	}
 	for i, def := range r.limits {
-		r.counted = append(r.counted, limitOf(def, i < len(found.config.RateLimits)))
+		r.counted = append(r.counted, limitOf(def, i < len(state.config.RateLimits)))
 	}
 	return r
 }
@@ -75,12 +75,12 @@ func bindAll[T any](s *ruleTable[T], entries []*Entry, rules int, bind func(*Ent
 
 // bindParallel binds entries in parallel, and returns the diagnostics. If the limit is exceeded, it
 // reports tooMany with advice.
-func bindParallel[T any](k *linker, s *ruleTable[T], entries []*Entry, bind func(*Entry) diag.List, tooMany, advice string) diag.List {
+func bindParallel[T any](l *linker, s *ruleTable[T], entries []*Entry, bind func(*Entry) diag.List, tooMany, advice string) diag.List {
 	found := make([]diag.List, len(entries))
 	loader.Parallel(len(entries), func(i int) { found[i] = bind(entries[i]) })
 	if s.remaining() < 0 {
-		summary := fmt.Sprintf(tooMany, k.maxPolicies)
-		found = append(found, diag.List{{Code: "too-many", Range: diag.Range{File: k.options.ToolsPath}, Summary: summary, Detail: advice}})
+		summary := fmt.Sprintf(tooMany, l.maxPolicies)
+		found = append(found, diag.List{{Code: "too-many", Range: diag.Range{File: l.options.ToolsPath}, Summary: summary, Detail: advice}})
 	}
 	return slices.Concat(found...)
 }
@@ -98,7 +98,7 @@ func (l *linker) compileUnused(policies []definition.Policy, entries []*Entry) {
 	for i := range policies {
 		p := &policies[i]
 		if !slices.ContainsFunc(entries, func(e *Entry) bool { return covers(p.Targets, e.Kind, e.Name) }) {
-			l.found.report(l.found.env.CompileAny(sourceOf(p)))
+			l.state.report(l.state.env.CompileAny(sourceOf(p)))
 		}
 	}
 }
@@ -194,8 +194,8 @@ type ruleSlot[T any] struct {
 	rule *T
 }
 
-func newRuleTable[T any](most int) *ruleTable[T] {
-	return &ruleTable[T]{max: most, byKey: map[ruleKey]*ruleSlot[T]{}, distinct: map[*T]struct{}{}}
+func newRuleTable[T any](limit int) *ruleTable[T] {
+	return &ruleTable[T]{max: limit, byKey: map[ruleKey]*ruleSlot[T]{}, distinct: map[*T]struct{}{}}
 }
 
 // fork returns a table that shares the rules compiled so far.

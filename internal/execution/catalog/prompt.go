@@ -14,7 +14,7 @@ import (
 func (c *compiler) prompt(def *definition.Prompt) *compiledItem {
 	item := resourceItem(Prompts, def.Name, def.Name, def.Title, def.Description, def.Call)
 	item.Icons, item.Where = def.Icons, def.NameRange
-	c.found.authors.applyTo(item, def.Bounds)
+	c.state.authors.applyTo(item, def.Bounds)
 	k := c.newItem(item, def.Semantic)
 	k.arguments(def.Arguments, def.Call)
 	item.PolicySchema = item.Offer.Schema()
@@ -52,8 +52,8 @@ func (p staticPrompt) Run(_ context.Context, i Invocation) (scripting.Outcome, e
 	}
 	filled := make([]reply.Message, len(p.messages))
 	for n := range p.messages {
-		var sound bool
-		if filled[n], sound = fill(&p.messages[n], values); !sound {
+		var valid bool
+		if filled[n], valid = fill(&p.messages[n], values); !valid {
 			message := fmt.Sprintf("message %d: with these arguments its uri is not absolute", n+1)
 			return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.Thrown, Message: message}}, nil
 		}
@@ -62,18 +62,18 @@ func (p staticPrompt) Run(_ context.Context, i Invocation) (scripting.Outcome, e
 }
 
 // fill returns a message with the arguments inserted, and false if a URI is invalid with them.
-func fill(m *definition.Message, values map[string]string) (out reply.Message, sound bool) {
+func fill(m *definition.Message, values map[string]string) (out reply.Message, valid bool) {
 	out = reply.Message{Role: m.Role, Annotations: annotationsOf(m.Annotations), Size: -1}
-	sound = true
+	valid = true
 	switch {
 	case m.Media != nil:
 		out.Kind, out.MIMEType, out.Content = m.Media.Kind, m.Media.MIMEType, m.Media.Bytes
 	case m.Resource != nil:
-		out.Resource, sound = m.Resource.URI.RenderURI(values)
+		out.Resource, valid = m.Resource.URI.RenderURI(values)
 		out.MIMEType = m.Resource.MIMEType
 		fillResource(m.Resource, values, &out)
 	case m.Link != nil:
-		out.Link, sound = m.Link.URI.RenderURI(values)
+		out.Link, valid = m.Link.URI.RenderURI(values)
 		out.Name, out.MIMEType = m.Link.Name.Render(values), m.Link.MIMEType
 		out.Title, out.Description = m.Link.Title.Render(values), m.Link.Description.Render(values)
 		if m.Link.Size != nil {
@@ -83,7 +83,7 @@ func fill(m *definition.Message, values map[string]string) (out reply.Message, s
 		text := m.Text.Render(values)
 		out.Text = &text
 	}
-	return out, sound
+	return out, valid
 }
 
 func fillResource(r *definition.Embedded, values map[string]string, out *reply.Message) {

@@ -45,7 +45,7 @@ func (c *compiler) resource(def *definition.Resource) *compiledItem {
 	if def.Size != nil {
 		item.Offer.Size = *def.Size
 	}
-	c.found.authors.applyTo(item, def.Bounds)
+	c.state.authors.applyTo(item, def.Bounds)
 	k := c.newItem(item, def.Semantic)
 	switch {
 	case def.Content != nil:
@@ -116,7 +116,7 @@ func (c *compiler) template(def *definition.Template) *compiledItem {
 	item := resourceItem(Templates, def.Name, "", def.Title, def.Description, def.Call)
 	item.Icons, item.Where = def.Icons, def.NameRange
 	item.Offer.MIMEType, item.Offer.Annotations = def.MIMEType, annotationsOf(def.Annotations)
-	c.found.authors.applyTo(item, def.Bounds)
+	c.state.authors.applyTo(item, def.Bounds)
 	k := c.newItem(item, def.Semantic)
 	if def.URITemplate == nil { // the decoder has reported it
 		item.PolicySchema = json.RawMessage(`{"type":"object"}`)
@@ -220,13 +220,13 @@ func stringValues(args map[string]any) map[string]string {
 	return values
 }
 
-func (c *compiler) folder(def *definition.Folder) (jobs []job) {
+func (c *compiler) folder(def *definition.Folder) (jobs []compileJob) {
 	if def.Root == "" {
 		return nil // the decoder has reported it
 	}
 	files, err := c.tree.List(def.Root)
 	if err != nil {
-		c.found.report(diag.List{{
+		c.state.report(diag.List{{
 			Code: "unreadable-folder", Range: def.RootRange,
 			Summary: fmt.Sprintf("the folder %q cannot be read: %v", def.Root, err), Detail: "fix the path, or create the folder",
 		}})
@@ -244,17 +244,17 @@ func (c *compiler) folder(def *definition.Folder) (jobs []job) {
 		case errors.Is(err, fs.ErrNotExist) || int64(len(content)) > def.MaxFile:
 			continue // removed, or grown, since the folder was listed
 		case err != nil:
-			c.found.report(diag.List{{
+			c.state.report(diag.List{{
 				Code: "unreadable-file", Range: def.RootRange,
 				Summary: fmt.Sprintf("the file %q of the folder cannot be read: %v", name, err), Detail: "make it a file that mcpd may read and that not every user may write, or exclude it",
 			}})
 			continue
 		}
 		key := sha256.Sum256(append(append(append([]byte("file\x00"), def.Hash[:]...), hash[:]...), file.Name...))
-		jobs = append(jobs, job{key, func() *compiledItem { return c.file(def, file.Name, content, definition.Hash(hash)) }})
+		jobs = append(jobs, compileJob{key, func() *compiledItem { return c.file(def, file.Name, content, definition.Hash(hash)) }})
 	}
 	if offered == 0 && len(files) > 0 {
-		c.found.report(diag.List{{
+		c.state.report(diag.List{{
 			Severity: diag.Warning, Code: "pattern-matches-nothing", Range: def.RootRange,
 			Summary: fmt.Sprintf("no file of the folder %q is a resource", def.Root),
 			Detail:  "check glob, exclude and max_file; ** matches any folders, as in \"**/*.md\"",

@@ -83,7 +83,7 @@ func errorsOf(l diag.List) diag.List {
 
 // TestCatalog returns the catalog for a test of c, and the test with the values of its stage. The
 // error says why there is none.
-func (c *Catalog) TestCatalog(i int) (on *Catalog, test *definition.Test, err error) {
+func (c *Catalog) TestCatalog(i int) (target *Catalog, test *definition.Test, err error) {
 	test = &c.Tests[i]
 	name := stageOf(test)
 	if name == "" {

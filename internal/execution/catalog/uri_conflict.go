@@ -13,12 +13,12 @@ import (
 // checkURIConflicts reports items that are read instead of a resource which a rule of mcpd.hcl
 // covers, without being covered themselves. They would bypass the operator's rules.
 func (l *linker) checkURIConflicts() {
-	s := &uriConflicts{rules: resourceRules(l.found), reported: map[[2]diag.Range]bool{}}
+	s := &uriConflicts{rules: resourceRules(l.state), reported: map[[2]diag.Range]bool{}}
 	for _, pair := range l.hidden {
 		s.check(pair[0], pair[1], func() bool { return true })
 	}
 	s.checkAll(l.catalog.templates, l.catalog.Entries[Resources], l.catalog.precedes)
-	l.found.report(s.found)
+	l.state.report(s.found)
 }
 
 // uriConflicts finds items that are read instead of others.
@@ -111,7 +111,7 @@ type resourceRule struct {
 func (r *resourceRule) covers(i *Item) bool { return covers(r.targets, i.Kind, i.Name) }
 
 // resourceRules returns the policies, limits and hooks for specific resources.
-func resourceRules(found *build) (rules []resourceRule) {
+func resourceRules(state *buildState) (rules []resourceRule) {
 	author := false
 	add := func(what, name string, targets definition.Targets) {
 		if len(targets.Resources) > 0 {
@@ -129,9 +129,9 @@ func resourceRules(found *build) (rules []resourceRule) {
 			add("hook", hooks[i].Name, hooks[i].Targets)
 		}
 	}
-	addAll(found.config.Policies, found.config.RateLimits, found.config.Hooks)
+	addAll(state.config.Policies, state.config.RateLimits, state.config.Hooks)
 	author = true
-	addAll(found.policies, found.limits, found.hookDefs)
+	addAll(state.policies, state.limits, state.hookDefs)
 	return rules
 }
 
@@ -146,7 +146,7 @@ func (l *linker) duplicateFile(first, second *Item) {
 		return
 	}
 	l.reportedFolders[pair] = true
-	l.found.report(diag.List{{
+	l.state.report(diag.List{{
 		Code: "duplicate-uri", Range: second.folder.PrefixRange,
 		Summary: fmt.Sprintf("files of the folders %q and %q have the same URI, %q", first.Name, second.Name, first.Address),
 		Detail:  "change one of the two prefixes, or exclude the file from one of the folders",

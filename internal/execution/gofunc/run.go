@@ -195,18 +195,18 @@ type waiter struct {
 	notified chan struct{} // closed after late has been called
 }
 
-func (w *Watchdog) begin(s *occupancy) { w.watchdog.Watch(s) }
+func (w *Watchdog) begin(o *occupancy) { w.watchdog.Watch(o) }
 
 // end ends an occupancy. It reports whether the result counts: it does not if late was called. It
 // waits until late has returned.
-func (w *Watchdog) end(s *occupancy) bool {
-	w.watchdog.Unwatch(s)
-	s.mu.Lock()
-	waiter, late := s.waiter, s.state == stateDetached
+func (w *Watchdog) end(o *occupancy) bool {
+	w.watchdog.Unwatch(o)
+	o.mu.Lock()
+	waiter, late := o.waiter, o.state == stateDetached
 	if !late {
-		s.state = stateDone
+		o.state = stateDone
 	}
-	s.mu.Unlock()
+	o.mu.Unlock()
 	switch {
 	case late:
 		<-waiter.notified

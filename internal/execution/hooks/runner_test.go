@@ -92,8 +92,8 @@ func TestRunner_slowHook(t *testing.T) {
 		return scripting.Outcome{Result: &scripting.Result{}}, nil
 	})
 	slow, quick := r.Hook(hooks.Spec{Name: "slow", Timeout: time.Hour}), r.Hook(hooks.Spec{Name: "quick", Timeout: time.Hour})
-	for lane := range uint64(1000) {
-		r.Add(slow, hooks.Run{Event: json.RawMessage("slow"), OrderKey: lane})
+	for owner := range uint64(1000) {
+		r.Add(slow, hooks.Run{Event: json.RawMessage("slow"), OrderKey: owner})
 	}
 	r.Add(quick, hooks.Run{Event: json.RawMessage("quick")})
 	<-ran
@@ -171,8 +171,8 @@ func TestRunner_hangingHook(t *testing.T) {
 		if r.Waits() != further || r.Failures() != fill+further {
 			t.Errorf("%d waits, %d failures, want %d, %d", r.Waits(), r.Failures(), further, fill+further)
 		}
-		if told := strings.Count(logged.String(), "runs are limited to 10ms"); told != 1 {
-			t.Errorf("%d lines report runs that are cut short", told)
+		if count := strings.Count(logged.String(), "runs are limited to 10ms"); count != 1 {
+			t.Errorf("%d lines report runs that are cut short", count)
 		}
 	})
 }
@@ -201,15 +201,15 @@ func TestRunner_congestion(t *testing.T) {
 		for crowding := range 2 {
 			cut, whole = 0, 0
 			// Eight runs are executing when the queue is full; without them it is half empty.
-			for lane, size := range slices.Concat(slices.Repeat([]int{1<<20 + 64}, 8), slices.Repeat([]int{1<<20 - 64}, 8), []int{256}) {
-				r.Add(h, hooks.Run{Event: make(json.RawMessage, size-256), OrderKey: uint64(lane)})
+			for owner, size := range slices.Concat(slices.Repeat([]int{1<<20 + 64}, 8), slices.Repeat([]int{1<<20 - 64}, 8), []int{256}) {
+				r.Add(h, hooks.Run{Event: make(json.RawMessage, size-256), OrderKey: uint64(owner)})
 			}
 			flush(t, r)
 			if cut != 8 || whole != 9 {
 				t.Errorf("%d runs were cut short and %d ran to their end, want 8 and 9", cut, whole)
 			}
-			if told := strings.Count(logged.String(), "runs are limited to 10ms"); told != crowding+1 {
-				t.Errorf("%d log lines, want %d", told, crowding+1)
+			if count := strings.Count(logged.String(), "runs are limited to 10ms"); count != crowding+1 {
+				t.Errorf("%d log lines, want %d", count, crowding+1)
 			}
 		}
 		if r.Failures() != 16 || r.Waits() != 2 {

@@ -102,9 +102,9 @@ func (s *externalStore) Take(ctx context.Context, charges []ratelimit.Charge) (*
 	if refusal, err := s.memory.Take(ctx, local); refusal != nil || err != nil {
 		return refusal, err
 	}
-	place := s.calls.Add(1)
+	number := s.calls.Add(1)
 	for i := range shared {
-		shared[i].Lease = place
+		shared[i].Lease = number
 	}
 	refusal, err := s.takeShared(ctx, shared)
 	if refusal != nil || err != nil {
@@ -205,8 +205,8 @@ func leases(charged []call.LimitCharge) []call.LimitCharge {
 var errStoreTimeout = errors.New("the store did not respond in time")
 
 // callStore calls the external store in a separate goroutine, as it may ignore its ctx, and waits
-// until ctx ends. After an error or a timeout, unsure runs before the goroutine ends.
-func (s *externalStore) callStore(ctx context.Context, question func(context.Context) error, unsure func()) error {
+// until ctx ends. After an error or a timeout, onUncertain runs before the goroutine ends.
+func (s *externalStore) callStore(ctx context.Context, fn func(context.Context) error, onUncertain func()) error {
 	select {
 	case s.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -215,14 +215,14 @@ func (s *externalStore) callStore(ctx context.Context, question func(context.Con
 	answer := make(chan error) // unbuffered: a result without a receiver is dropped
 	go func() {
 		defer func() { <-s.slots }()
-		err := recoverPanic(ctx, question)
+		err := recoverPanic(ctx, fn)
 		select {
 		case answer <- err:
 			if err != nil {
-				unsure()
+				onUncertain()
 			}
 		case <-ctx.Done():
-			unsure()
+			onUncertain()
 		}
 	}()
 	select {
@@ -234,13 +234,13 @@ func (s *externalStore) callStore(ctx context.Context, question func(context.Con
 }
 
 // recoverPanic runs a function of the program, and converts a panic to an error.
-func recoverPanic(ctx context.Context, question func(context.Context) error) (err error) {
+func recoverPanic(ctx context.Context, fn func(context.Context) error) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("panic: %v", cause)
 		}
 	}()
-	return question(ctx)
+	return fn(ctx)
 }
 
 func (s *externalStore) releaseLeases(leased []call.LimitCharge) {

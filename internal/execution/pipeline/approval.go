@@ -57,8 +57,8 @@ func (x *execution) requestApproval(ctx context.Context, pause suspend.Suspensio
 	case pause.Consent.Asked >= maxApprovalRounds:
 		return call.Result{}, x.approvalUnavailable(ctx, reasonChanging, "the reason that its policy gives changes each time")
 	}
-	message, whole := x.approvalMessage()
-	if !whole {
+	message, complete := x.approvalMessage()
+	if !complete {
 		x.approval.set(audit.ApprovalUnavailable, reasonLong, [sha256.Size]byte{})
 		return call.Result{}, x.approvalError(ctx, "the call needs the approval of a user, but the question is too long to show; shorten the arguments")
 	}
@@ -98,29 +98,29 @@ func disclosureRank(p *catalog.Policy) int {
 	return slices.Index([]string{definition.DiscloseReason, definition.DiscloseGeneric, definition.DiscloseHide}, p.Disclose)
 }
 
-func (a *approval) joinReasons(between string) string {
+func (a *approval) joinReasons(separator string) string {
 	reasons := make([]string, len(a.reasons))
 	for i, c := range a.reasons {
 		reasons[i] = c.reason
 	}
-	return strings.Join(reasons, between)
+	return strings.Join(reasons, separator)
 }
 
 // approvalMessage returns the text for the user: the reasons, the item, and the arguments without
 // sensitive ones. Line breaks and invisible characters are escaped, so that no part can imitate
-// another. whole is false if any part was truncated.
-func (x *execution) approvalMessage() (message string, whole bool) {
+// another. fits is false if any part was truncated.
+func (x *execution) approvalMessage() (message string, fits bool) {
 	var b strings.Builder
-	whole = true
+	fits = true
 	line := func(text string, limit int) (length int) {
 		shown, complete := safetext.Whole(text, limit)
-		whole = whole && complete
+		fits = fits && complete
 		b.WriteString(shown)
 		return len(shown)
 	}
 	remaining := maxReasons
 	for _, c := range x.approval.reasons {
-		whole = whole && !c.cut && remaining > 0
+		fits = fits && !c.cut && remaining > 0
 		remaining -= line(c.reason, max(0, remaining))
 		b.WriteString("\n")
 	}
@@ -140,7 +140,7 @@ func (x *execution) approvalMessage() (message string, whole bool) {
 		b.WriteString("\nArguments: ")
 		line(string(orNull(x.visibleArguments())), maxShown)
 	}
-	return b.String(), whole
+	return b.String(), fits
 }
 
 // The modes of a call in a dry run.

@@ -204,7 +204,7 @@ var invalidStateReasons = []struct {
 	word string
 }{
 	{state.ErrTampered, "tampered"}, {state.ErrForeign, "foreign"}, {state.ErrExpired, "expired"}, {state.ErrChanged, "changed"},
-	{state.ErrArguments, "arguments"}, {state.ErrLost, "lost"}, {state.ErrUnkept, "unkept"},
+	{state.ErrArguments, "arguments"}, {state.ErrLost, "lost"}, {state.ErrNotStored, "unkept"},
 }
 
 // auditInvalidState records that a call which needs an approval has an invalid state. If the state

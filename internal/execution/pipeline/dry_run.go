@@ -88,8 +88,8 @@ func (x *execution) planCalls(ctx context.Context, r catalog.DryRunner, pause su
 // ExecuteTest runs one leg of a call for a test block, on any catalog. Mocks replace host calls,
 // and states stores the call between its legs. No hook fires, no limit is charged, and nothing is
 // logged.
-func (p *Pipeline) ExecuteTest(ctx context.Context, on *catalog.Catalog, req call.Request, mocks *host.Mocks, states *state.Lazy) call.Result {
-	x := p.newExecution(on, req)
+func (p *Pipeline) ExecuteTest(ctx context.Context, c *catalog.Catalog, req call.Request, mocks *host.Mocks, states *state.Lazy) call.Result {
+	x := p.newExecution(c, req)
 	x.mocks, x.states = mocks, states
 	result, err := x.runStages(ctx)
 	if err != nil {

@@ -22,8 +22,8 @@ func (x *execution) notFound(ctx context.Context) *call.Error {
 		return &call.Error{Code: call.ToolNotFound, Message: "no such " + x.req.Kind.String()}
 	}
 	err := &call.Error{Code: call.ToolNotFound, Message: fmt.Sprintf("no %s named %q", x.req.Kind, x.req.Name)}
-	looking := catalog.ListInput(x.req.Caller, x.pipeline.options.Now())
-	if revision, removed := x.catalog.Removed(ctx, x.req.Kind, x.req.Name, looking); removed {
+	input := catalog.ListInput(x.req.Caller, x.pipeline.options.Now())
+	if revision, removed := x.catalog.Removed(ctx, x.req.Kind, x.req.Name, input); removed {
 		err.RemovedIn = revision
 		if x.catalog.IsUnreachable(x.req.Kind, x.req.Name) {
 			err.Message += " now: the server behind it cannot be reached; try again later"
@@ -31,7 +31,7 @@ func (x *execution) notFound(ctx context.Context) *call.Error {
 		}
 		err.Message += "; revision " + revision + " removed it"
 	}
-	err.Nearest = x.catalog.Nearest(ctx, x.req.Kind, x.req.Name, looking)
+	err.Nearest = x.catalog.Nearest(ctx, x.req.Kind, x.req.Name, input)
 	if err.Nearest != "" {
 		err.Message += fmt.Sprintf("; did you mean %q?", err.Nearest)
 	}
@@ -53,9 +53,9 @@ func overloaded() *call.Error {
 	return &call.Error{Code: call.ExecutionError, Message: "the server is overloaded; try again in a second", RetryAfter: time.Second, Overloaded: true}
 }
 
-func unavailableError(gone *catalog.UnavailableError) *call.Error {
-	e := newError(call.ExecutionError, gone.Err, "%s", gone.Message)
-	e.RetryAfter = gone.RetryAfter
+func unavailableError(cause *catalog.UnavailableError) *call.Error {
+	e := newError(call.ExecutionError, cause.Err, "%s", cause.Message)
+	e.RetryAfter = cause.RetryAfter
 	return e
 }
 

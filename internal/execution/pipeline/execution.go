@@ -293,7 +293,7 @@ func (x *execution) auditRecord() *audit.Record {
 		return r
 	}
 	r.Definition = hex.EncodeToString(x.entry.Key[:])
-	if kept := x.catalog.Audit; kept != nil && len(kept.Capture) > 0 && definition.MatchesAny(kept.Capture, x.entry.Name) {
+	if log := x.catalog.Audit; log != nil && len(log.Capture) > 0 && definition.MatchesAny(log.Capture, x.entry.Name) {
 		r.Values = x.visibleArguments()
 	}
 	return r

@@ -17,22 +17,22 @@ import (
 // Explain evaluates the policies for a call like [Pipeline.Execute], without running its handler,
 // on any catalog. Go policies are called. No hook fires, no limit is charged, and nothing is
 // audited. Sensitive values are redacted.
-func (p *Pipeline) Explain(ctx context.Context, on *catalog.Catalog, of HypotheticalCall) Explanation {
-	of.Request.Caller.Agent.RequestID = cmp.Or(of.Request.Caller.Agent.RequestID, of.ID)
-	x := p.newExecution(on, of.Request)
-	x.id = cmp.Or(of.ID, x.id)
-	if !of.Time.IsZero() {
-		x.startTime = of.Time
+func (p *Pipeline) Explain(ctx context.Context, c *catalog.Catalog, hypothetical HypotheticalCall) Explanation {
+	hypothetical.Request.Caller.Agent.RequestID = cmp.Or(hypothetical.Request.Caller.Agent.RequestID, hypothetical.ID)
+	x := p.newExecution(c, hypothetical.Request)
+	x.id = cmp.Or(hypothetical.ID, x.id)
+	if !hypothetical.Time.IsZero() {
+		x.startTime = hypothetical.Time
 	}
-	if x.entry == nil && of.Request.Kind == call.Resources && of.Unknown&policylang.PartArgs != 0 {
-		if x.entry = on.Entry(call.Templates, of.Request.Name); x.entry != nil {
+	if x.entry == nil && hypothetical.Request.Kind == call.Resources && hypothetical.Unknown&policylang.PartArgs != 0 {
+		if x.entry = c.Entry(call.Templates, hypothetical.Request.Name); x.entry != nil {
 			x.handler = x.entry.Handler
 		}
 	}
-	x.explainer = newExplainer(of, x.entry)
+	x.explainer = newExplainer(hypothetical, x.entry)
 	_, err := x.runStages(ctx)
 	e := Explanation{
-		Kind: x.kind(), Name: x.name(), Found: x.entry != nil, DecidingRuling: x.explainer.denied, Error: err, DenyByDefault: on.DenyByDefault, Unknown: x.explainer.call.Unknown,
+		Kind: x.kind(), Name: x.name(), Found: x.entry != nil, DecidingRuling: x.explainer.denied, Error: err, DenyByDefault: c.DenyByDefault, Unknown: x.explainer.call.Unknown,
 		DeniedByDefault: err != nil && err.DeniedBy == DeniedByDefault,
 	}
 	x.explainer.summarize(&e, len(x.approval.reasons), err)
@@ -137,9 +137,9 @@ type Ruling struct {
 func (r Ruling) IsUnknown() bool { return r.Decision.Outcome == policylang.Unknown }
 
 // Decides reports whether the ruling at an index decides: it ended the call, or requires approval.
-func (e *Explanation) Decides(place int) bool {
-	r := e.Rulings[place]
-	return place == e.DecidingRuling || e.Verdict == VerdictNeedsApproval && r.Evaluated && r.Decision.Outcome == policylang.NeedsApproval
+func (e *Explanation) Decides(index int) bool {
+	r := e.Rulings[index]
+	return index == e.DecidingRuling || e.Verdict == VerdictNeedsApproval && r.Evaluated && r.Decision.Outcome == policylang.NeedsApproval
 }
 
 // summarize sets the verdicts of a call that ended with err.
@@ -189,32 +189,32 @@ type explainer struct {
 }
 
 // newExplainer returns the explainer of a call; e may be nil.
-func newExplainer(of HypotheticalCall, e *catalog.Entry) *explainer {
-	h := &explainer{call: of, denied: -1}
+func newExplainer(hypothetical HypotheticalCall, e *catalog.Entry) *explainer {
+	ex := &explainer{call: hypothetical, denied: -1}
 	if e == nil {
-		return h
+		return ex
 	}
 	const callers = policylang.PartPrincipal | policylang.PartAgent | policylang.PartSource | policylang.PartParent
-	if len(e.From) > 0 && of.Unknown&callers != 0 {
-		h.call.Unknown |= policylang.PartArgs // the server computes some of them
+	if len(e.From) > 0 && hypothetical.Unknown&callers != 0 {
+		ex.call.Unknown |= policylang.PartArgs // the server computes some of them
 	}
 	for i := range e.Rules {
-		h.rulings = append(h.rulings, Ruling{Policy: &e.Rules[i]})
+		ex.rulings = append(ex.rulings, Ruling{Policy: &e.Rules[i]})
 	}
 	for i := range e.ResultRules {
-		h.rulings = append(h.rulings, Ruling{Policy: &e.ResultRules[i], OnResult: true})
+		ex.rulings = append(ex.rulings, Ruling{Policy: &e.ResultRules[i], OnResult: true})
 	}
-	return h
+	return ex
 }
 
-func (ex *explainer) record(place int, decision policylang.Decision) {
+func (ex *explainer) record(index int, decision policylang.Decision) {
 	if ex == nil {
 		return
 	}
-	r := &ex.rulings[place]
+	r := &ex.rulings[index]
 	r.Decision, r.Evaluated, r.BeforeArguments = decision, true, false
 	if decision.Outcome == policylang.Deny {
-		ex.denied = place
+		ex.denied = index
 	}
 }
 
@@ -223,9 +223,9 @@ func (ex *explainer) recordStatic() catalog.DecisionFunc {
 	if ex == nil {
 		return nil
 	}
-	return func(place int, decision policylang.Decision) {
-		ex.record(place, decision)
-		ex.rulings[place].BeforeArguments = true
+	return func(index int, decision policylang.Decision) {
+		ex.record(index, decision)
+		ex.rulings[index].BeforeArguments = true
 	}
 }
 

@@ -99,8 +99,8 @@ func (x *execution) eventKind() string {
 
 // truncateName shortens a name that is too long for any item, for logs and hooks.
 func truncateName(k call.Kind, name string) string {
-	if most := catalog.MaxAddress(k); len(name) > most {
-		return name[:most] + "…"
+	if limit := catalog.MaxAddress(k); len(name) > limit {
+		return name[:limit] + "…"
 	}
 	return name
 }

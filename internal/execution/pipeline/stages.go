@@ -171,18 +171,18 @@ func (x *execution) evaluatePolicies(ctx context.Context, facts policylang.Input
 	return nil
 }
 
-// evaluateGoPolicies evaluates the Go policies, which have one place among those of the entry. It
+// evaluateGoPolicies evaluates the Go policies, which share one index in the policies of the entry. It
 // needs known arguments.
-func (x *execution) evaluateGoPolicies(place int, facts policylang.Input) *call.Error {
+func (x *execution) evaluateGoPolicies(index int, facts policylang.Input) *call.Error {
 	if facts.Unknown&policylang.PartArgs != 0 {
-		x.explainer.record(place, policylang.Decision{Outcome: policylang.Unknown})
+		x.explainer.record(index, policylang.Decision{Outcome: policylang.Unknown})
 		return nil
 	}
 	err := x.runGoPolicies()
 	if err != nil {
-		x.explainer.record(place, policylang.Decision{Outcome: policylang.Deny, Reason: err.Message, Err: err.Cause})
+		x.explainer.record(index, policylang.Decision{Outcome: policylang.Deny, Reason: err.Message, Err: err.Cause})
 	} else {
-		x.explainer.record(place, policylang.Decision{Outcome: policylang.Allow})
+		x.explainer.record(index, policylang.Decision{Outcome: policylang.Allow})
 	}
 	return err
 }

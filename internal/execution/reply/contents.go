@@ -183,11 +183,11 @@ func (b *block) check() error {
 	}
 }
 
-func require(met bool, otherwise string) error {
-	if met {
+func require(ok bool, message string) error {
+	if ok {
 		return nil
 	}
-	return errors.New(otherwise)
+	return errors.New(message)
 }
 
 // isMIMEType reports whether s is a type and a subtype (RFC 9110 section 8.3.1).

@@ -202,12 +202,12 @@ func (c *Cache[V]) remove(e *entry[V]) {
 }
 
 // Retain removes the results of all items that are not listed.
-func (c *Cache[V]) Retain(of map[[32]byte]bool) {
+func (c *Cache[V]) Retain(items map[[32]byte]bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for e := c.lru.Front(); e != nil; {
 		next := e.Next()
-		if kept := e.Value.(*entry[V]); !of[kept.key.Item] {
+		if kept := e.Value.(*entry[V]); !items[kept.key.Item] {
 			c.remove(kept)
 		}
 		e = next

@@ -93,14 +93,14 @@ func TestCache_coalesces(t *testing.T) {
 			})
 		}
 		wait.Wait()
-		led := 0
+		leaders := 0
 		for _, b := range before {
 			if !b {
-				led++
+				leaders++
 			}
 		}
-		if runs != 1 || led != 1 {
-			t.Errorf("%d runs, %d led", runs, led)
+		if runs != 1 || leaders != 1 {
+			t.Errorf("%d runs, %d led", runs, leaders)
 		}
 	})
 }

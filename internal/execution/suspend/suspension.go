@@ -89,7 +89,7 @@ func ArgumentsDigest(args map[string]any) [sha256.Size]byte {
 // ErrorMessage returns the message for a state that cannot be used. It contains no details of the
 // disk.
 func ErrorMessage(err error) string {
-	for _, known := range []error{state.ErrTampered, state.ErrForeign, state.ErrExpired, state.ErrChanged, state.ErrArguments, state.ErrLost, state.ErrUnkept} {
+	for _, known := range []error{state.ErrTampered, state.ErrForeign, state.ErrExpired, state.ErrChanged, state.ErrArguments, state.ErrLost, state.ErrNotStored} {
 		if errors.Is(err, known) {
 			return known.Error()
 		}

@@ -134,7 +134,7 @@ func (r *reader) tool(names string) error {
 	}
 	t, err := r.definition(upstream, name)
 	key := Tool{upstream: upstream, name: name}
-	if first, twice := r.lines[key]; err == nil && twice {
+	if first, duplicate := r.lines[key]; err == nil && duplicate {
 		err = fmt.Errorf("it is also in line %d; remove one of the two", first)
 	}
 	if err != nil {

@@ -68,15 +68,15 @@ func (p *prettyPrinter) value(value any, depth int) {
 }
 
 func (p *prettyPrinter) string(text string, depth int) {
-	behind := false
+	started := false
 	for piece := range splitText(text) {
 		if p.full() {
 			return
 		}
-		if behind {
+		if started {
 			p.line(depth + stringIndent)
 		}
-		p.text, behind = appendQuoted(p.text, piece), true
+		p.text, started = appendQuoted(p.text, piece), true
 	}
 }
 
@@ -181,7 +181,7 @@ func splitText(text string) iter.Seq[string] {
 		var e invisibleScanner
 		var before rune
 		from, width := 0, 0
-		blank, behind := 0, 0 // the last possible split, and the width up to it
+		blank, blankWidth := 0, 0 // the last possible split, and the width up to it
 		for i, r := range text {
 			columns := e.columns(r)
 			at, rest := from, width
@@ -190,7 +190,7 @@ func splitText(text string) iter.Seq[string] {
 			case startsPiece(before, r):
 				at, rest = i, 0
 			case width+columns > maxPieceWidth && blank > from:
-				at, rest = blank, width-behind
+				at, rest = blank, width-blankWidth
 			case width+columns > maxPieceWidth:
 				at, rest = i, 0
 			}
@@ -199,7 +199,7 @@ func splitText(text string) iter.Seq[string] {
 			}
 			from, width = at, rest
 			if r == ' ' && before != ' ' {
-				blank, behind = i, width
+				blank, blankWidth = i, width
 			}
 			width += columns
 			before = r

@@ -139,9 +139,9 @@ func newTool(upstream string, value any, limit int) (Tool, error) {
 	}
 	definition := map[string]any{}
 	for _, member := range sortedNames(entry) {
-		name, is := memberOf(member)
+		name, known := memberOf(member)
 		switch value := entry[member]; {
-		case !is:
+		case !known:
 		case member != name:
 			return Tool{}, fmt.Errorf("a member name differs from %s only in case", name)
 		case value == nil:

@@ -64,8 +64,8 @@ func (o jsonObject) text(name string) (text string) {
 func (o jsonObject) boolean(name string) *bool {
 	switch string(o[name]) {
 	case "true", "false":
-		is := string(o[name]) == "true"
-		return &is
+		value := string(o[name]) == "true"
+		return &value
 	}
 	return nil
 }
@@ -89,10 +89,10 @@ func (b *itemBuilder) buildAll(l *upstream.Listing) {
 }
 
 // build converts each entry of a list, and excludes entries that cannot be offered.
-func (b *itemBuilder) build(kind catalog.Kind, entries []json.RawMessage, make func(*catalog.Item, jsonObject) error) {
+func (b *itemBuilder) build(kind catalog.Kind, entries []json.RawMessage, convert func(*catalog.Item, jsonObject) error) {
 	for _, entry := range entries {
-		if said, err := b.buildItem(kind, entry, make); err != nil {
-			b.exclude(kind, said.displayName(kind), err.Error())
+		if object, err := b.buildItem(kind, entry, convert); err != nil {
+			b.exclude(kind, object.displayName(kind), err.Error())
 		}
 	}
 }
@@ -105,45 +105,45 @@ var (
 )
 
 // buildItem converts an entry and returns its redacted members.
-func (b *itemBuilder) buildItem(kind catalog.Kind, entry json.RawMessage, make func(*catalog.Item, jsonObject) error) (jsonObject, error) {
+func (b *itemBuilder) buildItem(kind catalog.Kind, entry json.RawMessage, convert func(*catalog.Item, jsonObject) error) (jsonObject, error) {
 	var unredacted jsonObject
 	if json.Unmarshal(entry, &unredacted) != nil || unredacted == nil {
 		return nil, errNotObject
 	}
 	entry = b.redactor.RedactJSON(entry)
-	said := decoded(entry)
-	if said.address(kind) != unredacted.address(kind) {
-		return said, errSecretName
+	object := decoded(entry)
+	if object.address(kind) != unredacted.address(kind) {
+		return object, errSecretName
 	}
 	key := b.key(kind, entry)
-	if held, pinned := b.accepted[said.text("name")]; pinned && kind == catalog.Tools {
-		key = b.key(kind, held.Definition()) // regardless of how the server formats it
-		if held.Raw() {
-			key = b.key(kind, append(held.Definition(), " raw"...))
+	if accepted, pinned := b.accepted[object.text("name")]; pinned && kind == catalog.Tools {
+		key = b.key(kind, accepted.Definition()) // regardless of how the server formats it
+		if accepted.Raw() {
+			key = b.key(kind, append(accepted.Definition(), " raw"...))
 		}
 	}
 	item := b.previous[key]
 	if item == nil {
-		shown, err := b.visible(kind, said)
+		shown, err := b.visible(kind, object)
 		if err != nil {
-			return said, err
+			return object, err
 		}
 		item = b.newItem(kind, shown)
 		item.Key = key
-		if err := make(item, shown); err != nil {
-			return said, err
+		if err := convert(item, shown); err != nil {
+			return object, err
 		}
 		item.Finalize()
 	}
 	at := address{kind, item.Address}
 	if b.addresses[at] && b.upstream.HasAlias(item.Name) {
-		return said, errRenameConflict
+		return object, errRenameConflict
 	}
 	if b.addresses[at] {
-		return said, errDuplicate
+		return object, errDuplicate
 	}
 	b.addresses[at], b.items = true, append(b.items, item)
-	return said, nil
+	return object, nil
 }
 
 // key hashes everything that an item depends on.
@@ -155,25 +155,25 @@ func (b *itemBuilder) key(kind catalog.Kind, entry json.RawMessage) (key [32]byt
 	return key
 }
 
-func (b *itemBuilder) newItem(kind catalog.Kind, said jsonObject) *catalog.Item {
+func (b *itemBuilder) newItem(kind catalog.Kind, object jsonObject) *catalog.Item {
 	u := b.upstream
 	item := &catalog.Item{
-		Kind: kind, Upstream: u.Name, Where: u.AliasRange(u.Rename[said.text("name")]),
-		About:     catalog.About{Title: said.text("title"), Labels: u.Labels, Icons: iconsOf(said["icons"])},
+		Kind: kind, Upstream: u.Name, Where: u.AliasRange(u.Rename[object.text("name")]),
+		About:     catalog.About{Title: object.text("title"), Labels: u.Labels, Icons: iconsOf(object["icons"])},
 		Allowance: catalog.Allowance{Timeout: u.Timeout, AskTimeout: u.AskTimeout, Bounds: scripting.Limits{Output: outputLimit(u.Output)}, Concurrency: u.Concurrency},
 	}
-	if _, given := said["description"]; given {
-		description := said.text("description")
+	if _, ok := object["description"]; ok {
+		description := object.text("description")
 		item.Description = &description
 	}
 	return item
 }
 
-func outputLimit(most int64) int {
-	if most == 0 {
+func outputLimit(limit int64) int {
+	if limit == 0 {
 		return definition.DefaultOutput
 	}
-	return int(most)
+	return int(limit)
 }
 
 // address returns the address that the server uses for an entry.
@@ -198,16 +198,16 @@ func (o jsonObject) displayName(kind catalog.Kind) string {
 // iconsOf returns the icons of an entry that clients may show (2026-07-28 server/tools, Icon:
 // clients must not fetch other schemes).
 func iconsOf(list json.RawMessage) (icons []definition.Icon) {
-	var said []struct {
+	var listed []struct {
 		Src      string
 		MIMEType string `json:"mimeType"`
 		Sizes    []string
 		Theme    string
 	}
-	if json.Unmarshal(list, &said) != nil {
+	if json.Unmarshal(list, &listed) != nil {
 		return nil
 	}
-	for _, icon := range said[:min(len(said), 16)] {
+	for _, icon := range listed[:min(len(listed), 16)] {
 		if at, err := url.Parse(icon.Src); err == nil && (at.Scheme == "https" || at.Scheme == "data") && !hidesIcon(icon.Src, icon.MIMEType, icon.Theme, icon.Sizes) {
 			icons = append(icons, definition.Icon{Src: icon.Src, MIMEType: icon.MIMEType, Sizes: icon.Sizes, Theme: icon.Theme})
 		}
@@ -229,8 +229,8 @@ func checkName(name string) error {
 
 // checkURI checks a resource URI.
 func checkURI(uri string) error {
-	at, err := url.Parse(uri)
-	if err != nil || at.Scheme == "" || len(uri) > uritemplate.MaxURI {
+	u, err := url.Parse(uri)
+	if err != nil || u.Scheme == "" || len(uri) > uritemplate.MaxURI {
 		return errors.New("it has no absolute URI")
 	}
 	if safetext.Hides(uri) || strings.ContainsAny(uri, "\t\n") {
@@ -267,17 +267,17 @@ func (b *itemBuilder) checkNames(l *upstream.Listing, asked bool) {
 }
 
 // checkListed warns of a name or pattern that matches nothing.
-func (b *itemBuilder) checkListed(n definition.Name, where string, names []string) {
+func (b *itemBuilder) checkListed(n definition.Name, option string, names []string) {
 	if slices.ContainsFunc(names, n.Matches) {
 		return
 	}
 	d := diag.Diagnostic{
 		Severity: diag.Warning, Code: "unknown-tool", Range: n.Range,
-		Summary: fmt.Sprintf("the upstream %q lists nothing that is called %q, which %s names", b.upstream.Name, n.Text, where),
+		Summary: fmt.Sprintf("the upstream %q lists nothing that is called %q, which %s names", b.upstream.Name, n.Text, option),
 		Detail:  diag.DidYouMean(n.Text, names),
 	}
 	if strings.Contains(n.Text, "*") {
-		d.Code, d.Summary = "pattern-matches-nothing", fmt.Sprintf("the upstream %q lists nothing that the pattern %q of %s covers", b.upstream.Name, n.Text, where)
+		d.Code, d.Summary = "pattern-matches-nothing", fmt.Sprintf("the upstream %q lists nothing that the pattern %q of %s covers", b.upstream.Name, n.Text, option)
 	}
 	b.diagnostics = append(b.diagnostics, d)
 }

@@ -30,29 +30,29 @@ const maxWarnings = 20
 // excess. Entries that are not objects are included, so that they are reported.
 func includedTools(u *definition.Upstream, list []json.RawMessage) (tools, more []json.RawMessage) {
 	for _, entry := range list {
-		var said jsonObject
-		if json.Unmarshal(entry, &said) != nil || u.Includes(said.text("name")) {
+		var object jsonObject
+		if json.Unmarshal(entry, &object) != nil || u.Includes(object.text("name")) {
 			tools = append(tools, entry)
 		}
 	}
-	most := min(len(tools), maxTools)
-	return tools[:most:most], tools[most:]
+	n := min(len(tools), maxTools)
+	return tools[:n:n], tools[n:]
 }
 
 // limit returns the first entries of a list, and excludes the excess.
-func (b *itemBuilder) limit(kind catalog.Kind, list []json.RawMessage, most int) []json.RawMessage {
-	kept := min(len(list), most)
-	b.excludeExcess(kind, list[kept:], most)
+func (b *itemBuilder) limit(kind catalog.Kind, list []json.RawMessage, n int) []json.RawMessage {
+	kept := min(len(list), n)
+	b.excludeExcess(kind, list[kept:], n)
 	return list[:kept]
 }
 
 // excludeExcess excludes entries beyond the limit, with one warning for all of them.
-func (b *itemBuilder) excludeExcess(kind catalog.Kind, more []json.RawMessage, most int) {
+func (b *itemBuilder) excludeExcess(kind catalog.Kind, more []json.RawMessage, limit int) {
 	if len(more) == 0 {
 		return
 	}
-	b.warn("left-out", fmt.Sprintf("%d %ss more than %d are left out", len(more), kind, most))
-	why := fmt.Sprintf("no more than %d are offered of one upstream", most)
+	b.warn("left-out", fmt.Sprintf("%d %ss more than %d are left out", len(more), kind, limit))
+	why := fmt.Sprintf("no more than %d are offered of one upstream", limit)
 	for _, entry := range more {
 		b.addExclusion(kind, decoded(b.redactor.RedactJSON(entry)).displayName(kind), why)
 	}
@@ -144,43 +144,43 @@ var (
 
 // visible returns the entry as callers see it. Invisible characters are escaped, unless the
 // tool was accepted raw.
-func (b *itemBuilder) visible(kind catalog.Kind, said jsonObject) (jsonObject, error) {
+func (b *itemBuilder) visible(kind catalog.Kind, object jsonObject) (jsonObject, error) {
 	if kind == catalog.Tools {
-		if held, pinned := b.accepted[said.text("name")]; pinned && held.Hides() && !held.Raw() {
-			return escapeHidden(said, "name")
+		if accepted, pinned := b.accepted[object.text("name")]; pinned && accepted.Hides() && !accepted.Raw() {
+			return escapeHidden(object, "name")
 		}
-		return said, nil
+		return object, nil
 	}
 	hides := false
 	for _, name := range visibleMembers {
-		hides = hides || said[name] != nil && safetext.HidesIn(decodeValue(said[name]))
+		hides = hides || object[name] != nil && safetext.HidesIn(decodeValue(object[name]))
 	}
 	if !hides {
-		return said, nil
+		return object, nil
 	}
-	if !b.upstream.Escapes(said.address(kind)) {
+	if !b.upstream.Escapes(object.address(kind)) {
 		return nil, errHidden
 	}
 	if kind == catalog.Prompts {
-		if hidesArgument(said) {
+		if hidesArgument(object) {
 			return nil, errHiddenArgument
 		}
-		return escapeHidden(said, "name")
+		return escapeHidden(object, "name")
 	}
-	return escapeHidden(said, "uri", "uriTemplate")
+	return escapeHidden(object, "uri", "uriTemplate")
 }
 
-func hidesArgument(said jsonObject) bool {
+func hidesArgument(object jsonObject) bool {
 	var arguments []jsonObject
-	_ = json.Unmarshal(said["arguments"], &arguments)
+	_ = json.Unmarshal(object["arguments"], &arguments)
 	return slices.ContainsFunc(arguments, func(a jsonObject) bool { return safetext.Hides(a.text("name")) })
 }
 
 // escapeHidden returns an entry with invisible characters escaped, except in the named members,
 // which address the entry at the server.
-func escapeHidden(said jsonObject, but ...string) (jsonObject, error) {
-	shown := make(jsonObject, len(said))
-	for name, raw := range said {
+func escapeHidden(object jsonObject, except ...string) (jsonObject, error) {
+	shown := make(jsonObject, len(object))
+	for name, raw := range object {
 		v, err := safetext.EscapeIn(decodeValue(raw))
 		if err != nil {
 			return nil, err
@@ -189,8 +189,8 @@ func escapeHidden(said jsonObject, but ...string) (jsonObject, error) {
 			return nil, fmt.Errorf("escape %s: %w", name, err)
 		}
 	}
-	for _, name := range but {
-		if raw, given := said[name]; given {
+	for _, name := range except {
+		if raw, ok := object[name]; ok {
 			shown[name] = raw
 		}
 	}
@@ -200,9 +200,9 @@ func escapeHidden(said jsonObject, but ...string) (jsonObject, error) {
 // instructions is the pattern in escape for the instructions of a server.
 const instructions = "instructions"
 
-// instruct returns the instructions of a server for models, after its name, or "". Instructions
+// labeledInstructions returns the instructions of a server for models, after its name, or "". Instructions
 // with invisible characters are excluded unless the block escapes them.
-func (b *itemBuilder) instruct(text string) string {
+func (b *itemBuilder) labeledInstructions(text string) string {
 	switch {
 	case !b.upstream.Instructions || text == "":
 		return ""

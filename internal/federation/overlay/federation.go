@@ -144,7 +144,7 @@ func (f *Federation) targets(c *catalog.Catalog) []upstream.Target {
 	targets := make([]upstream.Target, len(c.Upstreams))
 	for i := range c.Upstreams {
 		targets[i] = targetOf(&c.Upstreams[i], c.SecretKeys)
-		targets[i].Lazy = f.lock.lazy(&c.Upstreams[i])
+		targets[i].Lazy = f.lock.isLazy(&c.Upstreams[i])
 	}
 	return targets
 }
@@ -234,17 +234,17 @@ func (f *Federation) Offers(blocks []definition.Upstream, keys map[string]string
 	defer f.mu.Unlock()
 	f.lock.checkVanished(blocks, "") // the last load has reported them
 	before, now := f.offers, make([]*offer, 0, len(blocks))
-	offers.First = map[string][]string{}
+	offers.FirstUse = map[string][]string{}
 	for i := range blocks {
 		u := &blocks[i]
 		offers.Known = append(offers.Known, f.lock.toolNames(u)...)
 		o, asked := f.currentOffer(u, keys, before)
 		if o == nil {
-			offers.Silent = append(offers.Silent, u.Name)
+			offers.Unreachable = append(offers.Unreachable, u.Name)
 			continue
 		}
 		if !asked {
-			offers.Unasked = append(offers.Unasked, u.Name)
+			offers.Unconnected = append(offers.Unconnected, u.Name)
 		}
 		now = append(now, o)
 		offers.Items, offers.LeftOut = append(offers.Items, o.items...), append(offers.LeftOut, o.excluded...)
@@ -257,7 +257,7 @@ func (f *Federation) Offers(blocks []definition.Upstream, keys map[string]string
 			for i, t := range o.pinned {
 				names[i] = u.LocalName(t.Name())
 			}
-			offers.First[u.Name] = names
+			offers.FirstUse[u.Name] = names
 		}
 	}
 	offers.Accepted = f.lock.hash(now)
@@ -269,7 +269,7 @@ func (f *Federation) Offers(blocks []definition.Upstream, keys map[string]string
 // reports whether the server has listed it itself; otherwise the accepted tools stand for the
 // listing.
 func (f *Federation) currentOffer(u *definition.Upstream, keys map[string]string, before []*offer) (o *offer, asked bool) {
-	if f.lock.Offline || f.lock.lazy(u) && f.fleet.State(u.Name).Idle {
+	if f.lock.Offline || f.lock.isLazy(u) && f.fleet.State(u.Name).Idle {
 		return f.acceptedOffer(u), false
 	}
 	listing := f.fleet.Listing(targetOf(u, keys))
@@ -337,7 +337,7 @@ func (f *Federation) newOffer(u *definition.Upstream, l *upstream.Listing, asked
 		b.acceptance.latest.Store(&acceptedListing{l, b.accepted})
 	}
 	b.checkNames(l, asked)
-	instructions := b.instruct(strings.TrimSpace(f.redactor.Redact(l.Instructions)))
+	instructions := b.labeledInstructions(strings.TrimSpace(f.redactor.Redact(l.Instructions)))
 	return &offer{
 		upstream: u.Name, listing: l, block: u.Hash, lock: f.lock.effective, mode: b.mode, rename: u.LocalName, items: b.items, excluded: b.excluded, problems: b.diagnostics,
 		firstUse: b.firstUse, pinned: b.toPin, quarantined: b.quarantined, instructions: instructions,

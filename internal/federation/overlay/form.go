@@ -59,11 +59,11 @@ func newForm(schema json.RawMessage, title func(string) string) (*form, error) {
 	case len(schema) > maxForm:
 		return nil, fmt.Errorf("the schema of a form is longer than %d KiB", maxForm>>10)
 	}
-	said := presentMembers(schema)
-	if said.text("type") != f.Type {
+	object := presentMembers(schema)
+	if object.text("type") != f.Type {
 		return nil, errors.New("the schema of a form must have the type object")
 	}
-	properties, err := orderedMembers(said["properties"])
+	properties, err := orderedMembers(object["properties"])
 	if err != nil {
 		return nil, errors.New("the properties of a form must be an object")
 	}
@@ -74,7 +74,7 @@ func newForm(schema json.RawMessage, title func(string) string) (*form, error) {
 		}
 		f.Fields = append(f.Fields, added)
 	}
-	if required := said["required"]; required != nil && json.Unmarshal(required, &f.Required) != nil {
+	if required := object["required"]; required != nil && json.Unmarshal(required, &f.Required) != nil {
 		return nil, errors.New("required must be a list of names")
 	}
 	f.Required = slices.DeleteFunc(f.Required, func(name string) bool {
@@ -171,53 +171,53 @@ var formats = []string{"email", "uri", "date", "date-time"}
 // newField converts a field. Its name and choices return to the server unchanged, so they must
 // display unchanged, or the field is an error.
 func newField(m jsonMember, title func(string) string) (field, error) {
-	said, nullable := withoutNull(presentMembers(m.value))
-	f := field{name: m.name, nullable: nullable, Type: said.text("type"), Title: title(said.text("title")), Description: title(said.text("description"))}
+	object, nullable := withoutNull(presentMembers(m.value))
+	f := field{name: m.name, nullable: nullable, Type: object.text("type"), Title: title(object.text("title")), Description: title(object.text("description"))}
 	if !safetext.Shows(f.name) {
 		return f, errors.New("its name holds hidden characters")
 	}
 	switch f.Type {
 	case "string":
-		return f, f.setText(said, title)
+		return f, f.setText(object, title)
 	case "number", "integer":
-		f.setDefault(said, isNumber)
-		return f, setBounds(said, isNumber, map[string]*json.RawMessage{"minimum": &f.Minimum, "maximum": &f.Maximum})
+		f.setDefault(object, isNumber)
+		return f, setBounds(object, isNumber, map[string]*json.RawMessage{"minimum": &f.Minimum, "maximum": &f.Maximum})
 	case "boolean":
-		f.setDefault(said, func(json.RawMessage) bool { return said.boolean("default") != nil })
+		f.setDefault(object, func(json.RawMessage) bool { return object.boolean("default") != nil })
 		return f, nil
 	case "array":
-		return f, f.setChoices(said, title)
+		return f, f.setChoices(object, title)
 	}
 	return f, errors.New("its type is not string, number, integer, boolean or array")
 }
 
 // setText converts a string field, or choices.
-func (f *field) setText(said jsonObject, title func(string) string) (err error) {
-	f.setDefault(said, func(value json.RawMessage) bool { return allShown("[" + string(value) + "]") })
+func (f *field) setText(object jsonObject, title func(string) string) (err error) {
+	f.setDefault(object, func(value json.RawMessage) bool { return allShown("[" + string(value) + "]") })
 	switch {
-	case said["enum"] != nil:
-		return f.setEnum(said, title)
-	case said["oneOf"] != nil:
-		f.OneOf, err = titledChoices(said["oneOf"], title)
+	case object["enum"] != nil:
+		return f.setEnum(object, title)
+	case object["oneOf"] != nil:
+		f.OneOf, err = titledChoices(object["oneOf"], title)
 		return err
 	}
-	if f.Format = said.text("format"); said["format"] != nil && !slices.Contains(formats, f.Format) {
+	if f.Format = object.text("format"); object["format"] != nil && !slices.Contains(formats, f.Format) {
 		return errors.New("its format is not email, uri, date or date-time")
 	}
-	if pattern := said.text("pattern"); len(pattern) <= maxTitle {
+	if pattern := object.text("pattern"); len(pattern) <= maxTitle {
 		if _, err := regexp.Compile(pattern); err == nil {
 			f.Pattern = pattern // the server checks responses against other patterns
 		}
 	}
-	return setBounds(said, isCount, map[string]*json.RawMessage{"minLength": &f.MinLength, "maxLength": &f.MaxLength})
+	return setBounds(object, isCount, map[string]*json.RawMessage{"minLength": &f.MinLength, "maxLength": &f.MaxLength})
 }
 
 // setEnum converts choices, and their names as in revisions before 2025-11-25.
-func (f *field) setEnum(said jsonObject, title func(string) string) (err error) {
-	if f.Enum, err = stringChoices(said["enum"]); err != nil || said["enumNames"] == nil {
+func (f *field) setEnum(object jsonObject, title func(string) string) (err error) {
+	if f.Enum, err = stringChoices(object["enum"]); err != nil || object["enumNames"] == nil {
 		return err
 	}
-	if json.Unmarshal(said["enumNames"], &f.Names) != nil || len(f.Names) != len(f.Enum) {
+	if json.Unmarshal(object["enumNames"], &f.Names) != nil || len(f.Names) != len(f.Enum) {
 		return errors.New("its enumNames do not match its choices")
 	}
 	for i, name := range f.Names {
@@ -227,26 +227,26 @@ func (f *field) setEnum(said jsonObject, title func(string) string) (err error) 
 }
 
 // setChoices converts a multiple-choice field.
-func (f *field) setChoices(said jsonObject, title func(string) string) (err error) {
-	f.setDefault(said, func(value json.RawMessage) bool { return allShown(string(value)) })
-	of := presentMembers(said["items"])
+func (f *field) setChoices(object jsonObject, title func(string) string) (err error) {
+	f.setDefault(object, func(value json.RawMessage) bool { return allShown(string(value)) })
+	choices := presentMembers(object["items"])
 	switch {
-	case of["enum"] != nil && of.text("type") == "string":
+	case choices["enum"] != nil && choices.text("type") == "string":
 		f.Items = &items{Type: "string"}
-		f.Items.Enum, err = stringChoices(of["enum"])
-	case of["anyOf"] != nil:
+		f.Items.Enum, err = stringChoices(choices["enum"])
+	case choices["anyOf"] != nil:
 		f.Items = &items{}
-		f.Items.AnyOf, err = titledChoices(of["anyOf"], title)
+		f.Items.AnyOf, err = titledChoices(choices["anyOf"], title)
 	default:
 		err = errors.New("its items are not choices")
 	}
-	return errors.Join(err, setBounds(said, isCount, map[string]*json.RawMessage{"minItems": &f.MinItems, "maxItems": &f.MaxItems}))
+	return errors.Join(err, setBounds(object, isCount, map[string]*json.RawMessage{"minItems": &f.MinItems, "maxItems": &f.MaxItems}))
 }
 
 // setDefault sets the initial value of a field. A default that does not match, or that does not
 // display what it holds, is silently dropped: it is optional.
-func (f *field) setDefault(said jsonObject, fits func(json.RawMessage) bool) {
-	if value := said["default"]; value != nil && fits(value) {
+func (f *field) setDefault(object jsonObject, valid func(json.RawMessage) bool) {
+	if value := object["default"]; value != nil && valid(value) {
 		f.Default = value
 	}
 }
@@ -263,20 +263,20 @@ func stringChoices(list json.RawMessage) (values []string, err error) {
 
 // titledChoices returns choices with their titles, which default to the returned values.
 func titledChoices(list json.RawMessage, title func(string) string) ([]choice, error) {
-	var said []jsonObject
-	if json.Unmarshal(list, &said) != nil || len(said) == 0 {
+	var entries []jsonObject
+	if json.Unmarshal(list, &entries) != nil || len(entries) == 0 {
 		return nil, errBadChoices
 	}
-	of := make([]choice, len(said))
-	for i, m := range said {
-		if isAbsent(m["const"]) || json.Unmarshal(m["const"], &of[i].Const) != nil || !safetext.Shows(of[i].Const) {
+	all := make([]choice, len(entries))
+	for i, m := range entries {
+		if isAbsent(m["const"]) || json.Unmarshal(m["const"], &all[i].Const) != nil || !safetext.Shows(all[i].Const) {
 			return nil, errBadChoices
 		}
-		if of[i].Title = title(m.text("title")); of[i].Title == "" {
-			of[i].Title = of[i].Const
+		if all[i].Title = title(m.text("title")); all[i].Title == "" {
+			all[i].Title = all[i].Const
 		}
 	}
-	return of, nil
+	return all, nil
 }
 
 func allShown(list string) bool {
@@ -287,9 +287,9 @@ func allShown(list string) bool {
 	return !slices.ContainsFunc(texts, func(text *string) bool { return text == nil || !safetext.Shows(*text) })
 }
 
-func setBounds(said jsonObject, fits func(json.RawMessage) bool, to map[string]*json.RawMessage) error {
+func setBounds(object jsonObject, valid func(json.RawMessage) bool, to map[string]*json.RawMessage) error {
 	for name, to := range to {
-		if *to = said[name]; *to != nil && !fits(*to) {
+		if *to = object[name]; *to != nil && !valid(*to) {
 			return fmt.Errorf("its %s is not a valid number", name)
 		}
 	}
@@ -311,33 +311,33 @@ func isCount(value json.RawMessage) bool {
 // withoutNull returns the members of a nullable field as if it were not nullable: MCP does not
 // define nullable fields, and Python servers write them for optional values. It reports whether
 // the field was nullable.
-func withoutNull(said jsonObject) (jsonObject, bool) {
+func withoutNull(object jsonObject) (jsonObject, bool) {
 	var types []string
 	var either []json.RawMessage
-	of := jsonObject{}
+	members := jsonObject{}
 	switch {
-	case json.Unmarshal(said["type"], &types) == nil && len(types) == 2 && slices.Contains(types, "null"):
+	case json.Unmarshal(object["type"], &types) == nil && len(types) == 2 && slices.Contains(types, "null"):
 		other := types[0]
 		if other == "null" {
 			other = types[1]
 		}
-		maps.Copy(of, said)
-		of["type"], _ = json.Marshal(other) // text always encodes
-	case said["type"] == nil && json.Unmarshal(said["anyOf"], &either) == nil && len(either) == 2:
+		maps.Copy(members, object)
+		members["type"], _ = json.Marshal(other) // text always encodes
+	case object["type"] == nil && json.Unmarshal(object["anyOf"], &either) == nil && len(either) == 2:
 		null := slices.IndexFunc(either, func(one json.RawMessage) bool { return presentMembers(one).text("type") == "null" })
 		if null < 0 {
-			return said, false
+			return object, false
 		}
-		maps.Copy(of, presentMembers(either[1-null]))
-		maps.Copy(of, said) // members of the field itself take precedence
-		delete(of, "anyOf")
+		maps.Copy(members, presentMembers(either[1-null]))
+		maps.Copy(members, object) // members of the field itself take precedence
+		delete(members, "anyOf")
 	default:
-		return said, false
+		return object, false
 	}
 	var enum []json.RawMessage
-	if json.Unmarshal(of["enum"], &enum) == nil {
+	if json.Unmarshal(members["enum"], &enum) == nil {
 		// Decoded JSON always encodes.
-		of["enum"], _ = json.Marshal(slices.DeleteFunc(enum, isAbsent))
+		members["enum"], _ = json.Marshal(slices.DeleteFunc(enum, isAbsent))
 	}
-	return of, true
+	return members, true
 }

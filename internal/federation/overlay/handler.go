@@ -53,11 +53,11 @@ type remoteCall struct {
 
 // start makes the call, or finds the suspended call that waits for responses.
 func (rc *remoteCall) start(ctx context.Context) (*upstream.Call, *scripting.Failure, error) {
-	kept, answers, paused := rc.invocation.Journal.SavedState()
-	if !paused {
+	state, answers, suspended := rc.invocation.Journal.SavedState()
+	if !suspended {
 		return rc.send(ctx, rc.request(nil, ""))
 	}
-	return rc.resume(ctx, kept, answers)
+	return rc.resume(ctx, state, answers)
 }
 
 func (rc *remoteCall) request(responses map[string]json.RawMessage, state string) upstream.Request {
@@ -84,8 +84,8 @@ func unavailableError(err error) error {
 	if errors.Is(err, upstream.ErrListingChanged) {
 		lost.Message = "this has changed at the server behind it: list the tools again"
 	}
-	if gone, ok := errors.AsType[*upstream.UnreachableError](err); ok {
-		lost.RetryAfter = gone.RetryAfter
+	if unreachable, ok := errors.AsType[*upstream.UnreachableError](err); ok {
+		lost.RetryAfter = unreachable.RetryAfter
 	}
 	return lost
 }
@@ -107,8 +107,8 @@ func (rc *remoteCall) await(ctx context.Context, c *upstream.Call) (scripting.Ou
 			c.Cancel(context.Canceled)
 			return failed("the server behind this asks in the midst of a completion"), nil
 		}
-		outcome, goesOn := rc.relayInputRequests(ctx, c, reply)
-		if !goesOn {
+		outcome, continues := rc.relayInputRequests(ctx, c, reply)
+		if !continues {
 			return outcome, nil
 		}
 	}
@@ -134,12 +134,12 @@ func (rc *remoteCall) rpcFailure(f *call.RPCError) *scripting.Failure {
 
 func truncateMessage(text string) string { return truncateTo(text, maxMessage) }
 
-// truncateTo truncates text to at most most bytes and keeps characters complete.
-func truncateTo(text string, most int) string {
-	if len(text) <= most {
+// truncateTo truncates text to at most limit bytes and keeps characters complete.
+func truncateTo(text string, limit int) string {
+	if len(text) <= limit {
 		return text
 	}
-	return truncate.Start(text, most) + "…"
+	return truncate.Start(text, limit) + "…"
 }
 
 func failed(format string, args ...any) scripting.Outcome {

@@ -126,7 +126,7 @@ func TestItemBuilder_hiddenInstructions(t *testing.T) {
 		"escaped":  {text, []string{"instructions"}, "[lab] Ask first.\\u200b\n[lab] Then act.", 0},
 	} {
 		m := hidingLab(t, new(lockfile.Lock), row.escape...)
-		if got := m.instruct(row.text); got != row.want || len(m.diagnostics) != row.problems {
+		if got := m.labeledInstructions(row.text); got != row.want || len(m.diagnostics) != row.problems {
 			t.Errorf("%s: %q, with %v", name, got, m.diagnostics)
 		}
 	}

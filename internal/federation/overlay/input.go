@@ -37,33 +37,33 @@ const maxState = 256 << 10
 // clientCapabilities returns the client's capabilities that the server may use, in MCP form, or
 // nil.
 func (rc *remoteCall) clientCapabilities() json.RawMessage {
-	asking := &rc.invocation.Host.InputPolicy
-	if asking.Grant == nil || asking.InNestedCall {
+	policy := &rc.invocation.Host.InputPolicy
+	if policy.Grant == nil || policy.InNestedCall {
 		return nil
 	}
-	can, none := map[string]any{}, map[string]any{}
-	if asking.Grant.Elicit && (asking.Client.Form || asking.Client.URL) {
-		ways := map[string]any{}
-		if asking.Client.Form {
-			ways["form"] = none
+	capabilities, none := map[string]any{}, map[string]any{}
+	if policy.Grant.Elicit && (policy.Client.Form || policy.Client.URL) {
+		features := map[string]any{}
+		if policy.Client.Form {
+			features["form"] = none
 		}
-		if asking.Client.URL {
-			ways["url"] = none
+		if policy.Client.URL {
+			features["url"] = none
 		}
-		can["elicitation"] = ways
+		capabilities["elicitation"] = features
 	}
-	if asking.Grant.Sample && asking.Client.Sample {
-		ways := map[string]any{}
-		if asking.Client.SampleTools {
-			ways["tools"] = none
+	if policy.Grant.Sample && policy.Client.Sample {
+		features := map[string]any{}
+		if policy.Client.SampleTools {
+			features["tools"] = none
 		}
-		can["sampling"] = ways
+		capabilities["sampling"] = features
 	}
-	if asking.Grant.Roots && asking.Client.Roots {
-		can["roots"] = none
+	if policy.Grant.Roots && policy.Client.Roots {
+		capabilities["roots"] = none
 	}
 	// Plain data always encodes.
-	encoded, _ := json.Marshal(can)
+	encoded, _ := json.Marshal(capabilities)
 	return encoded
 }
 
@@ -140,11 +140,11 @@ const originKey = "mcpd/upstream"
 func (rc *remoteCall) clientParams(q call.AskRequest) (json.RawMessage, error) {
 	var params map[string]any
 	var err error
-	switch said := presentMembers(q.Params); q.Method {
+	switch object := presentMembers(q.Params); q.Method {
 	case "elicitation/create":
-		params, err = rc.elicitation(said)
+		params, err = rc.elicitation(object)
 	case "sampling/createMessage":
-		params, err = rc.sampling(said)
+		params, err = rc.sampling(object)
 	case "roots/list":
 		params = map[string]any{}
 	default:
@@ -160,17 +160,17 @@ func (rc *remoteCall) clientParams(q call.AskRequest) (json.RawMessage, error) {
 // resume continues a call after its client has responded.
 func (rc *remoteCall) resume(ctx context.Context, state, answers []byte) (*upstream.Call, *scripting.Failure, error) {
 	var k resumeState
-	var given struct{ Responses map[string]json.RawMessage }
-	if err := errors.Join(json.Unmarshal(state, &k), json.Unmarshal(answers, &given)); err != nil {
+	var payload struct{ Responses map[string]json.RawMessage }
+	if err := errors.Join(json.Unmarshal(state, &k), json.Unmarshal(answers, &payload)); err != nil {
 		return nil, nil, fmt.Errorf("resume upstream call: %w", err)
 	}
 	responses := make(map[string]json.RawMessage, len(k.Keys))
-	for ours, theirs := range k.Keys {
-		response := given.Responses[ours]
-		if k.Handle == "" && k.Methods[ours] != "elicitation/create" && isRefusal(response) {
+	for key, serverKey := range k.Keys {
+		response := payload.Responses[key]
+		if k.Handle == "" && k.Methods[key] != "elicitation/create" && isRefusal(response) {
 			return nil, &scripting.Failure{Kind: scripting.AskDenied, Message: "what the server behind this has asked was refused", Details: []byte(`{"reason":"declined"}`)}, nil
 		}
-		responses[theirs] = response
+		responses[serverKey] = response
 	}
 	if k.Handle == "" {
 		return rc.send(ctx, rc.request(responses, k.State))
@@ -179,15 +179,15 @@ func (rc *remoteCall) resume(ctx context.Context, state, answers []byte) (*upstr
 	if c == nil {
 		return nil, &scripting.Failure{Kind: scripting.Thrown, Message: "the server behind this does not wait for the answer any more; call again"}, nil
 	}
-	back := make(map[string]upstream.InputResponse, len(responses))
-	for ours, theirs := range k.Keys {
-		if answer := responses[theirs]; k.Methods[ours] != "elicitation/create" && isRefusal(answer) {
-			back[theirs] = upstream.InputResponse{Refusal: "the client refuses"}
+	inputs := make(map[string]upstream.InputResponse, len(responses))
+	for key, serverKey := range k.Keys {
+		if answer := responses[serverKey]; k.Methods[key] != "elicitation/create" && isRefusal(answer) {
+			inputs[serverKey] = upstream.InputResponse{Refusal: "the client refuses"}
 		} else {
-			back[theirs] = upstream.InputResponse{Result: answer}
+			inputs[serverKey] = upstream.InputResponse{Result: answer}
 		}
 	}
-	c.Respond(back)
+	c.Respond(inputs)
 	return c, nil, nil
 }
 
@@ -204,31 +204,31 @@ func decoded(raw json.RawMessage) (m jsonObject) {
 
 // elicitation returns the parameters of an elicitation, in form or URL mode. Members of the
 // other mode and unknown modes would pass unchecked, so they are dropped or rejected.
-func (rc *remoteCall) elicitation(said jsonObject) (map[string]any, error) {
-	params := map[string]any{"message": rc.labeled(said.text("message"), safetext.Words)}
-	switch mode := said.text("mode"); {
+func (rc *remoteCall) elicitation(object jsonObject) (map[string]any, error) {
+	params := map[string]any{"message": rc.labeled(object.text("message"), safetext.Words)}
+	switch mode := object.text("mode"); {
 	case mode == "url":
-		if !isPage(said.text("url")) {
+		if !isAllowedURL(object.text("url")) {
 			return nil, errors.New("the url of an elicitation must use https and ASCII")
 		}
-		params["mode"], params["url"] = mode, said.text("url")
-		if id := said.text("elicitationId"); id != "" {
+		params["mode"], params["url"] = mode, object.text("url")
+		if id := object.text("elicitationId"); id != "" {
 			params["elicitationId"] = id
 		}
 		return params, nil
 	case mode == "form":
 		params["mode"] = mode
-	case said["mode"] != nil:
+	case object["mode"] != nil:
 		return nil, errors.New("the mode of an elicitation must be form or url")
 	}
-	form, err := newForm(said["requestedSchema"], rc.title)
+	form, err := newForm(object["requestedSchema"], rc.title)
 	params["requestedSchema"] = form
 	return params, err
 }
 
 // labeled writes a text of the server after its label. It does not alter text that holds a
 // secret: the request is refused for it, and part of a secret would not be recognized.
-func (rc *remoteCall) labeled(text string, write func(label, text string, most int) string) string {
+func (rc *remoteCall) labeled(text string, write func(label, text string, limit int) string) string {
 	label := "[" + rc.server + "] "
 	if rc.holdsSecret(text) {
 		return label + text
@@ -251,9 +251,9 @@ func (rc *remoteCall) holdsSecret(text string) bool {
 	return rc.invocation.Host.Secrets.Redact(text) != text
 }
 
-// isPage reports whether users may be sent to a URL. It must look the same to all readers.
-func isPage(text string) bool {
-	at, err := url.Parse(text)
-	odd := func(r rune) bool { return r <= ' ' || r > '~' || r == '\\' }
-	return err == nil && at.Scheme == "https" && at.Host != "" && at.User == nil && !strings.ContainsFunc(text, odd)
+// isAllowedURL reports whether users may be sent to a URL. It must look the same to all readers.
+func isAllowedURL(text string) bool {
+	u, err := url.Parse(text)
+	invalid := func(r rune) bool { return r <= ' ' || r > '~' || r == '\\' }
+	return err == nil && u.Scheme == "https" && u.Host != "" && u.User == nil && !strings.ContainsFunc(text, invalid)
 }

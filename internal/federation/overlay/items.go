@@ -21,29 +21,29 @@ import (
 // Execution), which this client does not support.
 var errTaskOnly = errors.New("it can only be called as a task")
 
-func needsTask(said jsonObject) bool {
-	return decoded(said["execution"]).text("taskSupport") == "required"
+func needsTask(object jsonObject) bool {
+	return decoded(object["execution"]).text("taskSupport") == "required"
 }
 
-func (b *itemBuilder) tool(item *catalog.Item, said jsonObject) error {
-	name := said.text("name")
+func (b *itemBuilder) tool(item *catalog.Item, object jsonObject) error {
+	name := object.text("name")
 	item.Name = b.upstream.LocalName(name)
 	item.Address = item.Name
 	if err := checkName(item.Name); err != nil {
 		return err
 	}
-	if needsTask(said) {
+	if needsTask(object) {
 		return errTaskOnly
 	}
-	setHints(item, said)
+	setHints(item, object)
 	if o := b.upstream.Override(name); o != nil {
 		applyOverride(item, o)
 	}
-	if err := compileSchemas(item, said); err != nil {
+	if err := compileSchemas(item, object); err != nil {
 		return err
 	}
-	if held, pinned := b.accepted[name]; pinned && !held.Hides() {
-		item.PolicySchema = decoded(held.Definition())["inputSchema"] // as in the lock file: policies are compiled once
+	if accepted, pinned := b.accepted[name]; pinned && !accepted.Hides() {
+		item.PolicySchema = decoded(accepted.Definition())["inputSchema"] // as in the lock file: policies are compiled once
 	}
 	item.Handler = b.handler(item, upstream.MethodTool, name, b.acceptCheck(name))
 	return nil
@@ -55,8 +55,8 @@ func (b *itemBuilder) handler(item *catalog.Item, method, name string, accepts f
 
 // setHints copies the annotations of a tool. Without idempotentHint, Idempotent keeps its
 // value.
-func setHints(item *catalog.Item, said jsonObject) {
-	hints := decoded(said["annotations"])
+func setHints(item *catalog.Item, object jsonObject) {
+	hints := decoded(object["annotations"])
 	item.ReadOnly, item.Destructive, item.OpenWorld = hints.boolean("readOnlyHint"), hints.boolean("destructiveHint"), hints.boolean("openWorldHint")
 	if idempotent := hints.boolean("idempotentHint"); idempotent != nil {
 		item.Idempotent = *idempotent
@@ -95,8 +95,8 @@ func applyOverride(item *catalog.Item, o *definition.Override) {
 	item.Cache = o.Cache
 }
 
-func compileSchemas(item *catalog.Item, said jsonObject) (err error) {
-	input := said["inputSchema"]
+func compileSchemas(item *catalog.Item, object jsonObject) (err error) {
+	input := object["inputSchema"]
 	if !isObject(input) || string(decoded(input)["type"]) != `"object"` {
 		return errors.New("its inputSchema is not an object schema")
 	}
@@ -104,7 +104,7 @@ func compileSchemas(item *catalog.Item, said jsonObject) (err error) {
 		return err
 	}
 	item.PolicySchema, item.InputNames = input, slices.Sorted(maps.Keys(decoded(decoded(input)["properties"])))
-	output := said["outputSchema"]
+	output := object["outputSchema"]
 	if output == nil || string(output) == "null" {
 		return nil
 	}
@@ -126,13 +126,13 @@ func compileSchema(what string, raw []byte) (*schema.Schema, error) {
 const maxListedName = 256
 
 // resource converts a resource (2026-07-28 server/resources). It keeps the URI of the server.
-func (b *itemBuilder) resource(item *catalog.Item, said jsonObject) error {
-	uri := said.text("uri")
+func (b *itemBuilder) resource(item *catalog.Item, object jsonObject) error {
+	uri := object.text("uri")
 	if err := checkURI(uri); err != nil {
 		return err
 	}
 	item.Address = uri
-	if err := b.readable(item, said); err != nil {
+	if err := b.readable(item, object); err != nil {
 		return err
 	}
 	item.PolicySchema = item.Offer.Schema()
@@ -140,8 +140,8 @@ func (b *itemBuilder) resource(item *catalog.Item, said jsonObject) error {
 	return nil
 }
 
-func (b *itemBuilder) template(item *catalog.Item, said jsonObject) error {
-	text := said.text("uriTemplate")
+func (b *itemBuilder) template(item *catalog.Item, object jsonObject) error {
+	text := object.text("uriTemplate")
 	if safetext.Hides(text) {
 		return errHiddenURI
 	}
@@ -150,7 +150,7 @@ func (b *itemBuilder) template(item *catalog.Item, said jsonObject) error {
 		return fmt.Errorf("its template is invalid: %w", err)
 	}
 	item.Address = text
-	if err := b.readable(item, said); err != nil {
+	if err := b.readable(item, object); err != nil {
 		return err
 	}
 	item.Offer.Template, item.InputNames = parsed, parsed.Names()
@@ -164,17 +164,17 @@ func (b *itemBuilder) template(item *catalog.Item, said jsonObject) error {
 }
 
 // readable sets the members that resources and templates share.
-func (b *itemBuilder) readable(item *catalog.Item, said jsonObject) error {
-	name := said.text("name")
+func (b *itemBuilder) readable(item *catalog.Item, object jsonObject) error {
+	name := object.text("name")
 	if name == "" || len(name) > maxListedName {
 		return fmt.Errorf("its name is empty or longer than %d bytes", maxListedName)
 	}
 	item.Name = b.upstream.Prefix + name
 	yes, no := true, false
 	item.ReadOnly, item.Destructive, item.Idempotent = &yes, &no, true
-	item.Offer = &catalog.Offer{ListedAs: name, MIMEType: said.text("mimeType"), Size: -1, Annotations: annotations(said["annotations"])}
+	item.Offer = &catalog.Offer{ListedAs: name, MIMEType: object.text("mimeType"), Size: -1, Annotations: annotations(object["annotations"])}
 	var size int64
-	if json.Unmarshal(said["size"], &size) == nil && said["size"] != nil && size >= 0 {
+	if json.Unmarshal(object["size"], &size) == nil && object["size"] != nil && size >= 0 {
 		item.Offer.Size = size
 	}
 	return nil
@@ -182,42 +182,42 @@ func (b *itemBuilder) readable(item *catalog.Item, said jsonObject) error {
 
 // annotations returns the annotations of a resource, or nil if they are malformed.
 func annotations(raw json.RawMessage) json.RawMessage {
-	var said struct {
+	var known struct {
 		Audience     []string `json:"audience,omitempty"`
 		Priority     *float64 `json:"priority,omitempty"`
 		LastModified string   `json:"lastModified,omitempty"`
 	}
-	if !isObject(raw) || json.Unmarshal(raw, &said) != nil {
+	if !isObject(raw) || json.Unmarshal(raw, &known) != nil {
 		return nil
 	}
 	// Plain data always encodes.
-	encoded, _ := json.Marshal(said)
+	encoded, _ := json.Marshal(known)
 	return encoded
 }
 
 // prompt converts a prompt (2026-07-28 server/prompts).
-func (b *itemBuilder) prompt(item *catalog.Item, said jsonObject) error {
-	name := said.text("name")
+func (b *itemBuilder) prompt(item *catalog.Item, object jsonObject) error {
+	name := object.text("name")
 	item.Name = b.upstream.LocalName(name)
 	item.Address = item.Name
 	if err := checkName(item.Name); err != nil {
 		return err
 	}
 	var arguments []jsonObject
-	if list := said["arguments"]; list != nil && json.Unmarshal(list, &arguments) != nil {
+	if list := object["arguments"]; list != nil && json.Unmarshal(list, &arguments) != nil {
 		return errors.New("its arguments are not a list of objects")
 	}
 	item.Offer = &catalog.Offer{ListedAs: item.Name, Size: -1}
 	yes, no := true, false
 	item.ReadOnly, item.Destructive, item.Idempotent = &yes, &no, true
 	for _, a := range arguments {
-		argument, must := a.text("name"), a.boolean("required")
+		argument, isRequired := a.text("name"), a.boolean("required")
 		if argument == "" || slices.Contains(item.InputNames, argument) {
 			return errors.New("an argument has no name or a duplicate name")
 		}
 		item.InputNames = append(item.InputNames, argument)
 		item.Offer.Arguments = append(item.Offer.Arguments,
-			catalog.NewArgument(argument, a.text("title"), a.text("description"), must != nil && *must, b.completion("ref/prompt", "name", name, argument)))
+			catalog.NewArgument(argument, a.text("title"), a.text("description"), isRequired != nil && *isRequired, b.completion("ref/prompt", "name", name, argument)))
 	}
 	item.PolicySchema = item.Offer.Schema()
 	item.Input, _ = schema.Compile(item.PolicySchema, diag.Range{}, nil) // our own schema is valid
@@ -226,9 +226,9 @@ func (b *itemBuilder) prompt(item *catalog.Item, said jsonObject) error {
 }
 
 // completion returns the completer of an argument, or nil if the server has no completions.
-func (b *itemBuilder) completion(kind, key, of, argument string) catalog.Handler {
+func (b *itemBuilder) completion(kind, key, target, argument string) catalog.Handler {
 	if !b.completes {
 		return nil
 	}
-	return &completion{fleet: b.fleet, server: b.upstream.Name, ref: map[string]string{"type": kind, key: of}, argument: argument}
+	return &completion{fleet: b.fleet, server: b.upstream.Name, ref: map[string]string{"type": kind, key: target}, argument: argument}
 }

@@ -48,12 +48,12 @@ type lockState struct {
 	quarantined map[lockfile.Change]bool
 }
 
-func newLockState(p federation.LockOptions, logger *slog.Logger) lockState {
-	if p.Audit == nil {
-		p.Audit = func(string, map[string]string) {}
+func newLockState(o federation.LockOptions, logger *slog.Logger) lockState {
+	if o.Audit == nil {
+		o.Audit = func(string, map[string]string) {}
 	}
 	none := new(lockfile.Lock)
-	return lockState{LockOptions: p, Logger: logger, fromFile: none, unsaved: none, effective: none}
+	return lockState{LockOptions: o, Logger: logger, fromFile: none, unsaved: none, effective: none}
 }
 
 // load reads the current file. An invalid file changes nothing.
@@ -137,19 +137,19 @@ func (s *lockState) mode(u *definition.Upstream) (mode lockfile.Mode, pinned boo
 	switch {
 	case !u.Offers(definition.OfferTools) || u.Pin == definition.PinOff:
 		return 0, false
-	case u.Pin == definition.PinStrict || s.doubtful():
+	case u.Pin == definition.PinStrict || s.isUnreliable():
 		return lockfile.Strict, true
 	}
 	return lockfile.FirstUse, s.Path != ""
 }
 
-// doubtful reports whether the file is invalid or incomplete: then no tool is pinned, and
+// isUnreliable reports whether the file is invalid or incomplete: then no tool is pinned, and
 // nothing is written.
-func (s *lockState) doubtful() bool { return s.broken || len(s.vanished) > 0 }
+func (s *lockState) isUnreliable() bool { return s.broken || len(s.vanished) > 0 }
 
-// lazy reports whether an upstream is connected on its first call: its accepted tools are
+// isLazy reports whether an upstream is connected on its first call: its accepted tools are
 // offered until then.
-func (s *lockState) lazy(u *definition.Upstream) bool {
+func (s *lockState) isLazy(u *definition.Upstream) bool {
 	return u.Lazy && !s.Eager && hasUpstream(s.effective, u.Name)
 }
 
@@ -234,7 +234,7 @@ func (s *lockState) commit(offers []*offer) {
 			firstUses, unsaved = append(firstUses, o), unsaved.WithTools(o.upstream, o.pinned...)
 		}
 	}
-	if len(unsaved.Upstreams()) > 0 && !s.doubtful() {
+	if len(unsaved.Upstreams()) > 0 && !s.isUnreliable() {
 		s.save(unsaved, firstUses != nil)
 	}
 	sum := sha256.Sum256(s.fileText)

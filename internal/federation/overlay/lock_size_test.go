@@ -26,15 +26,15 @@ func long(n int) (entries []json.RawMessage) {
 
 // logged returns a lock state that logs to a buffer, without times.
 func logged(p federation.LockOptions) (*lockState, *bytes.Buffer) {
-	var said bytes.Buffer
-	logger := slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
 			return slog.Attr{}
 		}
 		return a
 	}}))
 	made := newLockState(p, logger)
-	return &made, &said
+	return &made, &log
 }
 
 func TestReadTools_upstreamQuota(t *testing.T) {
@@ -61,7 +61,7 @@ func TestLockState_fileFull(t *testing.T) {
 	for _, entry := range long(263) {
 		greedy.pinned = append(greedy.pinned, of(t, "greedy", string(entry)))
 	}
-	p, said := logged(federation.LockOptions{Path: path})
+	p, log := logged(federation.LockOptions{Path: path})
 	var recorded []string
 	p.Audit = func(_ string, attributes map[string]string) {
 		recorded = append(recorded, fmt.Sprintf("%s %.1d", attributes["upstream"], len(attributes["lock"])))
@@ -74,8 +74,8 @@ func TestLockState_fileFull(t *testing.T) {
 	}
 	if want := "level=WARN msg=\"write lock file\" upstreams=[greedy] error=\"the lock file would be too long\"\n" +
 		"level=INFO msg=\"pin upstream tools on first use\" upstream=greedy tools=263\n" +
-		"level=INFO msg=\"pin upstream tools on first use\" upstream=harmless tools=1\n"; said.String() != want {
-		t.Errorf("the log (-want +got)\n%s", cmp.Diff(want, said.String()))
+		"level=INFO msg=\"pin upstream tools on first use\" upstream=harmless tools=1\n"; log.String() != want {
+		t.Errorf("the log (-want +got)\n%s", cmp.Diff(want, log.String()))
 	}
 	if diff := cmp.Diff([]string{"greedy 0", "harmless 64"}, recorded); diff != "" {
 		t.Errorf("the hashes of the lock in the records (-want +got)\n%s", diff)
@@ -96,10 +96,10 @@ func TestLockState_fileFull(t *testing.T) {
 
 // The program is not the server.
 func TestLockState_readOnly(t *testing.T) {
-	p, said := logged(federation.LockOptions{Path: filepath.Join(t.TempDir(), "mcpd.lock"), ReadOnly: true})
+	p, log := logged(federation.LockOptions{Path: filepath.Join(t.TempDir(), "mcpd.lock"), ReadOnly: true})
 	p.commit([]*offer{first(t, "new")})
-	if said.Len() > 0 || !hasUpstream(p.effective, "new") {
-		t.Errorf("the log has %s", said)
+	if log.Len() > 0 || !hasUpstream(p.effective, "new") {
+		t.Errorf("the log has %s", log)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestLogQuarantined_limit(t *testing.T) {
 		offers = append(offers, o)
 	}
 	var recorded []map[string]string
-	p, said := logged(federation.LockOptions{Audit: func(_ string, attributes map[string]string) { recorded = append(recorded, attributes) }})
+	p, log := logged(federation.LockOptions{Audit: func(_ string, attributes map[string]string) { recorded = append(recorded, attributes) }})
 	p.logQuarantined(offers)
 	p.logQuarantined(offers) // already logged
 	count := map[string]int{}
@@ -129,8 +129,8 @@ func TestLogQuarantined_limit(t *testing.T) {
 		t.Errorf("no record counts the rest, the last is %v", recorded[len(recorded)-1])
 	}
 	line := `level=WARN msg="quarantine more upstream tools, see mcpd lock diff" upstream=many tools=1980` + "\n"
-	if n := strings.Count(said.String(), "\n"); n != 42 || !strings.Contains(said.String(), line) {
-		t.Errorf("the log has %d lines:\n%s", n, said)
+	if n := strings.Count(log.String(), "\n"); n != 42 || !strings.Contains(log.String(), line) {
+		t.Errorf("the log has %d lines:\n%s", n, log)
 	}
 }
 

@@ -36,11 +36,11 @@ var errSecretName = errors.New("its name contains a secret")
 func readTools(upstream string, entries []json.RawMessage, redactor redact.Redactor) (l toolListing) {
 	room := maxUpstreamBytes
 	for _, entry := range entries {
-		said := decoded(entry)
+		object := decoded(entry)
 		entry = redactor.RedactJSON(entry)
-		if decoded(entry).text("name") != said.text("name") {
+		if decoded(entry).text("name") != object.text("name") {
 			l.rejected, l.reasons = append(l.rejected, entry), append(l.reasons, errSecretName)
-		} else if needsTask(said) {
+		} else if needsTask(object) {
 			l.rejected, l.reasons = append(l.rejected, entry), append(l.reasons, errTaskOnly)
 		} else if t, err := lockfile.ParseTool(upstream, entry); err != nil {
 			l.rejected, l.reasons = append(l.rejected, entry), append(l.reasons, fmt.Errorf("it cannot be accepted: %w", err))
@@ -56,12 +56,12 @@ func readTools(upstream string, entries []json.RawMessage, redactor redact.Redac
 
 // ambiguous returns the names that are listed with several definitions.
 func (l toolListing) ambiguous() map[string]bool {
-	said, names := map[string]lockfile.Tool{}, map[string]bool{}
+	definitions, names := map[string]lockfile.Tool{}, map[string]bool{}
 	for _, t := range l.tools {
-		if first, twice := said[t.Name()]; twice && first != t {
+		if first, listed := definitions[t.Name()]; listed && first != t {
 			names[t.Name()] = true
 		}
-		said[t.Name()] = t
+		definitions[t.Name()] = t
 	}
 	return names
 }
@@ -69,14 +69,14 @@ func (l toolListing) ambiguous() map[string]bool {
 // definitionOf returns the pinned members of an entry as the server writes them. Members that
 // are not pinned could change unnoticed, and are dropped.
 func definitionOf(entry json.RawMessage, t lockfile.Tool) json.RawMessage {
-	said, pinned := decoded(entry), decoded(t.Definition())
-	for name := range said {
-		if _, is := pinned[name]; !is {
-			delete(said, name)
+	object, pinned := decoded(entry), decoded(t.Definition())
+	for name := range object {
+		if _, known := pinned[name]; !known {
+			delete(object, name)
 		}
 	}
 	// Decoded JSON always encodes.
-	definition, _ := json.Marshal(said)
+	definition, _ := json.Marshal(object)
 	return definition
 }
 
@@ -102,7 +102,7 @@ func (b *itemBuilder) acceptedTools(entries []json.RawMessage) (served []json.Ra
 		}
 	}
 	for i, t := range l.tools {
-		if held, fits := b.accepted[t.Name()]; fits && held.Equal(t) {
+		if accepted, ok := b.accepted[t.Name()]; ok && accepted.Equal(t) {
 			served = append(served, l.entries[i])
 		}
 	}
@@ -148,7 +148,7 @@ type acceptance struct {
 // definition, or nil if the tool is not pinned. For the latest listing the check is almost
 // free; another listing is searched once.
 func (b *itemBuilder) acceptCheck(name string) func(*upstream.Listing) bool {
-	held, pinned := b.accepted[name]
+	accepted, pinned := b.accepted[name]
 	if !pinned {
 		return nil
 	}
@@ -159,12 +159,12 @@ func (b *itemBuilder) acceptCheck(name string) func(*upstream.Listing) bool {
 			if other.Load() != nil {
 				other.Store(nil) // releases the listing
 			}
-			now, is := v.tools[name]
-			return is && now.Equal(held)
+			now, ok := v.tools[name]
+			return ok && now.Equal(accepted)
 		}
 		f := other.Load()
 		if f == nil || f.listing != now {
-			f = &listingCheck{now, containsOnly(now, held, redactor)}
+			f = &listingCheck{now, containsOnly(now, accepted, redactor)}
 			other.Store(f)
 		}
 		return f.ok
@@ -178,13 +178,13 @@ type listingCheck struct {
 }
 
 // containsOnly reports whether a listing has a tool and no other definition under its name.
-func containsOnly(l *upstream.Listing, held lockfile.Tool, redactor redact.Redactor) bool {
+func containsOnly(l *upstream.Listing, accepted lockfile.Tool, redactor redact.Redactor) bool {
 	if l == nil {
 		return false
 	}
-	entries := slices.DeleteFunc(slices.Clone(l.Tools), func(entry json.RawMessage) bool { return decoded(entry).text("name") != held.Name() })
-	called := readTools(held.Upstream(), entries, redactor)
-	return len(entries) > 0 && len(called.tools) == len(entries) && !slices.ContainsFunc(called.tools, func(t lockfile.Tool) bool { return !t.Equal(held) })
+	entries := slices.DeleteFunc(slices.Clone(l.Tools), func(entry json.RawMessage) bool { return decoded(entry).text("name") != accepted.Name() })
+	called := readTools(accepted.Upstream(), entries, redactor)
+	return len(entries) > 0 && len(called.tools) == len(entries) && !slices.ContainsFunc(called.tools, func(t lockfile.Tool) bool { return !t.Equal(accepted) })
 }
 
 // quarantine excludes a tool with a definition that was not accepted.

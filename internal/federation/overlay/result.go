@@ -21,39 +21,39 @@ func (rc *remoteCall) outcome(result json.RawMessage) scripting.Outcome {
 			Kind: scripting.Limit, Limit: "output", Message: fmt.Sprintf("the result has more than %d bytes", rc.output),
 		}}
 	}
-	said := decoded(rc.invocation.Host.Secrets.RedactJSON(result))
+	object := decoded(rc.invocation.Host.Secrets.RedactJSON(result))
 	switch rc.method {
 	case upstream.MethodTool:
-		return rc.toolResult(said)
+		return rc.toolResult(object)
 	case upstream.MethodRead:
-		outcome := passThrough(said, []string{"contents"}, nil)
+		outcome := passThrough(object, []string{"contents"}, nil)
 		if outcome.Result != nil {
-			outcome.Result.TTL = said.ttl()
+			outcome.Result.TTL = object.ttl()
 		}
 		return outcome
 	case upstream.MethodComplete:
-		return completionOutcome(said)
+		return completionOutcome(object)
 	}
-	return passThrough(said, []string{"messages"}, []string{"description"})
+	return passThrough(object, []string{"messages"}, []string{"description"})
 }
 
 // passThrough forwards members of a result: lists of objects, and texts.
-func passThrough(said jsonObject, lists, texts []string) scripting.Outcome {
-	on := map[string]json.RawMessage{}
+func passThrough(object jsonObject, lists, texts []string) scripting.Outcome {
+	members := map[string]json.RawMessage{}
 	for _, name := range lists {
 		var list []jsonObject
-		if json.Unmarshal(said[name], &list) != nil || list == nil {
+		if json.Unmarshal(object[name], &list) != nil || list == nil {
 			return failed("the server behind this answers without %s", name)
 		}
-		on[name] = said[name]
+		members[name] = object[name]
 	}
 	for _, name := range texts {
-		if text := said.text(name); text != "" {
-			on[name] = said[name]
+		if text := object.text(name); text != "" {
+			members[name] = object[name]
 		}
 	}
 	// Decoded members always encode.
-	encoded, _ := json.Marshal(on)
+	encoded, _ := json.Marshal(members)
 	return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Value, JSON: encoded}}
 }
 
@@ -70,19 +70,19 @@ func (o jsonObject) ttl() time.Duration {
 const maxTTL = 24 * time.Hour
 
 // toolResult converts the result of a tool (2026-07-28 server/tools, Tool Result).
-func (rc *remoteCall) toolResult(said jsonObject) scripting.Outcome {
-	blocks := said["content"]
+func (rc *remoteCall) toolResult(object jsonObject) scripting.Outcome {
+	blocks := object["content"]
 	if blocks == nil {
 		blocks = reply.NoContent()
 	}
 	if err := reply.CheckBlocks(blocks); err != nil {
 		return failed("the server behind this returns content that is none: %v", err)
 	}
-	value := said["structuredContent"]
+	value := object["structuredContent"]
 	if string(value) == "null" {
 		value = nil
 	}
-	if is := said.boolean("isError"); is != nil && *is {
+	if isError := object.boolean("isError"); isError != nil && *isError {
 		return scripting.Outcome{Failure: toolError(blocks, value)}
 	}
 	if value != nil && string(blocks) == "[]" {
@@ -148,32 +148,32 @@ func (c *completion) Run(ctx context.Context, i catalog.Invocation) (scripting.O
 	params, _ := json.Marshal(map[string]any{
 		"ref": c.ref, "argument": map[string]string{"name": c.argument, "value": typed.Value}, "context": map[string]any{"arguments": filled},
 	})
-	l := &remoteCall{handler: &handler{fleet: c.fleet, server: c.server, method: upstream.MethodComplete, output: math.MaxInt}, invocation: &i}
+	rc := &remoteCall{handler: &handler{fleet: c.fleet, server: c.server, method: upstream.MethodComplete, output: math.MaxInt}, invocation: &i}
 	call, err := c.fleet.Start(ctx, c.server, upstream.Request{Method: upstream.MethodComplete, Arguments: params}, nil)
 	if err != nil {
 		return scripting.Outcome{}, unavailableError(err)
 	}
-	return l.await(ctx, call)
+	return rc.await(ctx, call)
 }
 
 // maxCompletions is the maximum number of completions (2026-07-28 server/utilities/completion).
 const maxCompletions = 100
 
 func completionOutcome(result jsonObject) scripting.Outcome {
-	said := decoded(result["completion"])
+	object := decoded(result["completion"])
 	var values []string
-	if json.Unmarshal(said["values"], &values) != nil || len(values) > maxCompletions {
+	if json.Unmarshal(object["values"], &values) != nil || len(values) > maxCompletions {
 		return failed("the server behind this completes with what is no list of texts")
 	}
-	on := map[string]any{"values": append([]string{}, values...), "hasMore": false}
-	if more := said.boolean("hasMore"); more != nil {
-		on["hasMore"] = *more
+	members := map[string]any{"values": append([]string{}, values...), "hasMore": false}
+	if more := object.boolean("hasMore"); more != nil {
+		members["hasMore"] = *more
 	}
 	var total int
-	if json.Unmarshal(said["total"], &total) == nil && total >= len(values) {
-		on["total"] = total
+	if json.Unmarshal(object["total"], &total) == nil && total >= len(values) {
+		members["total"] = total
 	}
 	// Plain data always encodes.
-	encoded, _ := json.Marshal(map[string]any{"completion": on})
+	encoded, _ := json.Marshal(map[string]any{"completion": members})
 	return scripting.Outcome{Result: &scripting.Result{Kind: scripting.Value, JSON: encoded}}
 }

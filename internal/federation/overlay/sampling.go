@@ -14,14 +14,14 @@ import (
 // sampling returns the parameters of a sampling request (2025-11-25 and 2026-07-28
 // client/sampling). It does not pass on includeContext, which asks for context of other
 // servers.
-func (rc *remoteCall) sampling(said jsonObject) (map[string]any, error) {
-	params, err := knownMembers(said, "temperature", "stopSequences", "metadata")
+func (rc *remoteCall) sampling(object jsonObject) (map[string]any, error) {
+	params, err := knownMembers(object, "temperature", "stopSequences", "metadata")
 	if err != nil {
 		return nil, err
 	}
-	params["systemPrompt"] = rc.labeled(said.text("systemPrompt"), safetext.Prompt)
-	params["maxTokens"] = rc.maxTokens(said["maxTokens"])
-	messages, err := convertAll(said["messages"], rc.message)
+	params["systemPrompt"] = rc.labeled(object.text("systemPrompt"), safetext.Prompt)
+	params["maxTokens"] = rc.maxTokens(object["maxTokens"])
+	messages, err := convertAll(object["messages"], rc.message)
 	if err != nil {
 		return nil, err
 	}
@@ -29,26 +29,26 @@ func (rc *remoteCall) sampling(said jsonObject) (map[string]any, error) {
 		return nil, errors.New("a sampling request needs at least one message")
 	}
 	params["messages"] = messages
-	if said["modelPreferences"] != nil {
-		if params["modelPreferences"], err = modelPreferences(presentMembers(said["modelPreferences"])); err != nil {
+	if object["modelPreferences"] != nil {
+		if params["modelPreferences"], err = modelPreferences(presentMembers(object["modelPreferences"])); err != nil {
 			return nil, err
 		}
 	}
-	return params, setTools(said, params)
+	return params, setTools(object, params)
 }
 
 // modelPreferences converts the model preferences and hints.
-func modelPreferences(said jsonObject) (map[string]any, error) {
+func modelPreferences(object jsonObject) (map[string]any, error) {
 	for old, now := range map[string]string{"intelligenceLevel": "intelligencePriority", "costLevel": "costPriority"} {
-		if said[now] == nil && said[old] != nil {
-			said[now] = said[old] // names from before the specification
+		if object[now] == nil && object[old] != nil {
+			object[now] = object[old] // names from before the specification
 		}
 	}
-	params, err := knownMembers(said, "costPriority", "speedPriority", "intelligencePriority")
-	if err != nil || said["hints"] == nil {
+	params, err := knownMembers(object, "costPriority", "speedPriority", "intelligencePriority")
+	if err != nil || object["hints"] == nil {
 		return params, err
 	}
-	hints, err := convertAll(said["hints"], func(said jsonObject) (map[string]any, error) { return knownMembers(said, "name") })
+	hints, err := convertAll(object["hints"], func(object jsonObject) (map[string]any, error) { return knownMembers(object, "name") })
 	if len(hints) > 0 {
 		params["hints"] = hints
 	}
@@ -57,34 +57,34 @@ func modelPreferences(said jsonObject) (map[string]any, error) {
 
 // setTools sets the tools of a sampling request, and the tool choice. An empty list is dropped:
 // a client without tool support would reject it.
-func setTools(said jsonObject, params map[string]any) error {
-	if said["tools"] == nil {
+func setTools(object jsonObject, params map[string]any) error {
+	if object["tools"] == nil {
 		return nil
 	}
-	tools, err := convertAll(said["tools"], func(said jsonObject) (map[string]any, error) {
-		return knownMembers(said, "name", "title", "description", "inputSchema", "outputSchema", "annotations")
+	tools, err := convertAll(object["tools"], func(object jsonObject) (map[string]any, error) {
+		return knownMembers(object, "name", "title", "description", "inputSchema", "outputSchema", "annotations")
 	})
 	if err != nil || len(tools) == 0 {
 		return err
 	}
-	if params["tools"] = tools; said["toolChoice"] != nil {
-		params["toolChoice"], err = knownMembers(presentMembers(said["toolChoice"]), "mode")
+	if params["tools"] = tools; object["toolChoice"] != nil {
+		params["toolChoice"], err = knownMembers(presentMembers(object["toolChoice"]), "mode")
 	}
 	return err
 }
 
 // message converts a message of the conversation.
-func (rc *remoteCall) message(said jsonObject) (map[string]any, error) {
-	role := said.text("role")
+func (rc *remoteCall) message(object jsonObject) (map[string]any, error) {
+	role := object.text("role")
 	if role != "user" && role != "assistant" {
 		return nil, errors.New("the role of a message must be user or assistant")
 	}
 	var content any
 	var err error
-	if isObject(said["content"]) {
-		content, err = rc.block(presentMembers(said["content"]))
+	if isObject(object["content"]) {
+		content, err = rc.block(presentMembers(object["content"]))
 	} else {
-		content, err = convertAll(said["content"], rc.block)
+		content, err = convertAll(object["content"], rc.block)
 	}
 	return map[string]any{"role": role, "content": content}, err
 }
@@ -99,9 +99,9 @@ var contentTypes = map[string]struct{ needs, may []string }{
 }
 
 // block converts a content block. Tool blocks need a client that supports tools in sampling.
-func (rc *remoteCall) block(said jsonObject) (map[string]any, error) {
-	kind := said.text("type")
-	of, ok := contentTypes[kind]
+func (rc *remoteCall) block(object jsonObject) (map[string]any, error) {
+	kind := object.text("type")
+	allowed, ok := contentTypes[kind]
 	switch {
 	case !ok:
 		return nil, errors.New("unknown content type in a message")
@@ -110,12 +110,12 @@ func (rc *remoteCall) block(said jsonObject) (map[string]any, error) {
 			return nil, errors.New("the model of this client uses no tools")
 		}
 	}
-	for _, name := range of.needs {
-		if said[name] == nil {
+	for _, name := range allowed.needs {
+		if object[name] == nil {
 			return nil, fmt.Errorf("content of the type %s needs the member %s", kind, name)
 		}
 	}
-	params, err := knownMembers(said, slices.Concat(of.needs, of.may)...)
+	params, err := knownMembers(object, slices.Concat(allowed.needs, allowed.may)...)
 	if err == nil {
 		params["type"] = kind
 	}
@@ -123,7 +123,7 @@ func (rc *remoteCall) block(said jsonObject) (map[string]any, error) {
 }
 
 // convertAll converts each object of a list.
-func convertAll(list json.RawMessage, make func(said jsonObject) (map[string]any, error)) ([]map[string]any, error) {
+func convertAll(list json.RawMessage, convert func(object jsonObject) (map[string]any, error)) ([]map[string]any, error) {
 	var raw []json.RawMessage
 	if json.Unmarshal(list, &raw) != nil {
 		return nil, errors.New("a sampling request needs a list of messages")
@@ -133,7 +133,7 @@ func convertAll(list json.RawMessage, make func(said jsonObject) (map[string]any
 		if !isObject(value) {
 			return nil, errors.New("a sampling request contains a value that must be an object")
 		}
-		one, err := make(presentMembers(value))
+		one, err := convert(presentMembers(value))
 		if err != nil {
 			return nil, err
 		}
@@ -157,10 +157,10 @@ var memberChecks = map[string]func(json.RawMessage) bool{
 }
 
 // knownMembers returns the named members that are present, and checks their types.
-func knownMembers(said jsonObject, names ...string) (map[string]any, error) {
+func knownMembers(object jsonObject, names ...string) (map[string]any, error) {
 	params := map[string]any{}
 	for _, name := range names {
-		value := said[name]
+		value := object[name]
 		if value == nil {
 			continue
 		}
@@ -182,10 +182,10 @@ const defaultTokens = 4096
 
 // maxTokens returns the token limit: the wanted number, within the limit of the block.
 func (rc *remoteCall) maxTokens(wanted json.RawMessage) int {
-	most := cmp.Or(rc.ask.MaxTokens, defaultTokens)
+	limit := cmp.Or(rc.ask.MaxTokens, defaultTokens)
 	var n int
 	if json.Unmarshal(wanted, &n) != nil || n <= 0 {
-		return min(1000, most)
+		return min(1000, limit)
 	}
-	return min(n, most)
+	return min(n, limit)
 }

@@ -10,9 +10,9 @@ import (
 // BenchmarkCall calls a tool over each transport. HTTP servers run in this process, so their
 // allocations are included.
 func BenchmarkCall(b *testing.B) {
-	for way, place := range ways(b) {
+	for way, target := range targetsByTransport(b) {
 		b.Run(way, func(b *testing.B) {
-			l, _ := dial(b, place)
+			l, _ := dial(b, target)
 			request := upstream.Request{Method: upstream.MethodTool, Name: "echo", Arguments: json.RawMessage(`{"a":1}`)}
 			b.ReportAllocs()
 			for b.Loop() {

@@ -12,13 +12,13 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
-// way is a round tripper that can answer messages in place of a server.
-type way struct {
+// interceptor is a round tripper that can answer messages in place of a server.
+type interceptor struct {
 	next   http.RoundTripper
 	answer func(out *http.Request, text []byte) (*http.Response, bool)
 }
 
-func (w *way) RoundTrip(out *http.Request) (*http.Response, error) {
+func (w *interceptor) RoundTrip(out *http.Request) (*http.Response, error) {
 	if out.Body == nil {
 		return w.next.RoundTrip(out)
 	}
@@ -41,7 +41,7 @@ func (w *way) RoundTrip(out *http.Request) (*http.Response, error) {
 func over(t *testing.T, answer func(out *http.Request, text []byte) (*http.Response, bool)) upstream.Options {
 	o, _ := options(t)
 	next := o.Transport(grant.HTTP{})
-	o.Transport = func(grant.HTTP) http.RoundTripper { return &way{next, answer} }
+	o.Transport = func(grant.HTTP) http.RoundTripper { return &interceptor{next, answer} }
 	return o
 }
 
@@ -89,7 +89,7 @@ func isDead(l *upstream.Conn) bool {
 // dialOver connects to a lab over HTTP.
 func dialOver(t *testing.T, o upstream.Options) *upstream.Conn {
 	t.Helper()
-	l, err := upstream.Dial(t.Context(), ways(t)["stateless"], o)
+	l, err := upstream.Dial(t.Context(), targetsByTransport(t)["stateless"], o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,14 +139,14 @@ func TestCircuitBreaker_cancelledCalls(t *testing.T) {
 	call(t, l, "echo", `{}`)
 }
 
-// talk is a response body with one word that then blocks. It signals that the word was read.
-type talk struct {
+// blockingBody is a response body with one word that then blocks. It signals that the word was read.
+type blockingBody struct {
 	word  string
 	ended <-chan struct{}
 	read  chan<- struct{}
 }
 
-func (b *talk) Read(p []byte) (int, error) {
+func (b *blockingBody) Read(p []byte) (int, error) {
 	if b.word != "" {
 		n := copy(p, b.word)
 		b.word = b.word[n:]
@@ -157,7 +157,7 @@ func (b *talk) Read(p []byte) (int, error) {
 	return 0, io.ErrUnexpectedEOF
 }
 
-func (b *talk) Close() error { return nil }
+func (b *blockingBody) Close() error { return nil }
 
 func TestCircuitBreaker_slowTool(t *testing.T) {
 	reached := make(chan struct{}, 1)
@@ -165,7 +165,7 @@ func TestCircuitBreaker_slowTool(t *testing.T) {
 		if !bytes.Contains(text, []byte(`"waits"`)) {
 			return nil, false
 		}
-		body := &talk{": I am at it\n\n", out.Context().Done(), reached}
+		body := &blockingBody{": I am at it\n\n", out.Context().Done(), reached}
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}, true
 	}))
 	calls(t, l, 20, reached, context.DeadlineExceeded)
@@ -175,9 +175,9 @@ func TestCircuitBreaker_slowTool(t *testing.T) {
 func TestCircuitBreaker_oversizedResults(t *testing.T) {
 	for _, name := range []string{"a long answer", "deep nesting", "an event without an end"} {
 		t.Run(name, func(t *testing.T) {
-			place, end := broken(t, faults[name].answer)
+			target, end := broken(t, faults[name].answer)
 			defer end()
-			l, _ := dial(t, place)
+			l, _ := dial(t, target)
 			for range 6 {
 				if _, err := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "broken"}, nil).Next(t.Context()); err == nil {
 					t.Fatal("it is an answer")
@@ -190,10 +190,10 @@ func TestCircuitBreaker_oversizedResults(t *testing.T) {
 
 func TestFleet_callsWhileUnreachable(t *testing.T) {
 	t.Parallel()
-	place, end := broken(t, faults["a failure of the server"].answer)
+	target, end := broken(t, faults["a failure of the server"].answer)
 	defer end()
 	f, listed := fleet(t)
-	f.SetTargets([]upstream.Target{place})
+	f.SetTargets([]upstream.Target{target})
 	until(t, listed, func() bool { return f.State("broken").Listing != nil })
 	r := upstream.Request{Method: upstream.MethodTool, Name: "broken"}
 	for range 5 {

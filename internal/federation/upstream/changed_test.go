@@ -73,17 +73,17 @@ func TestFleet_listChanged(t *testing.T) {
 		for _, kind := range []string{"tool", "prompt", "resource"} {
 			t.Run(way+" "+kind, func(t *testing.T) {
 				t.Parallel()
-				place := program(t, "growing")
+				target := program(t, "growing")
 				if row.handler != nil {
 					s := forgets(t, growing())
 					if !row.modern {
 						dated(s)
 					}
-					place = upstream.Target{URL: web(t, row.handler(func(*http.Request) *mcp.Server { return s }))}
+					target = upstream.Target{URL: web(t, row.handler(func(*http.Request) *mcp.Server { return s }))}
 				}
-				place.Name = "x"
+				target.Name = "x"
 				f, listed := fleet(t)
-				f.SetTargets([]upstream.Target{place})
+				f.SetTargets([]upstream.Target{target})
 				until(t, listed, func() bool { return f.State("x").Listing != nil })
 				if got := f.State("x").Revision >= "2026-07-28"; got != row.modern {
 					t.Fatalf("it speaks %s", f.State("x").Revision)

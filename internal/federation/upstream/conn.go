@@ -61,14 +61,14 @@ type Conn struct {
 
 // Dial connects to a server and negotiates a protocol revision. It returns when ctx is done at
 // the latest. Close the connection after use.
-func Dial(ctx context.Context, p Target, o Options) (*Conn, error) {
-	return dial(ctx, p, o, transportVariant{})
+func Dial(ctx context.Context, t Target, o Options) (*Conn, error) {
+	return dial(ctx, t, o, transportVariant{})
 }
 
 // dial is [Dial] for a server that was last reached with the known variant.
-func dial(ctx context.Context, p Target, o Options, known transportVariant) (*Conn, error) {
-	l := &Conn{target: p, options: o}
-	limits := jsonguard.Limits{Bytes: p.MaxMessage, Depth: maxDepth, Tokens: maxTokens, Halves: true}
+func dial(ctx context.Context, t Target, o Options, known transportVariant) (*Conn, error) {
+	l := &Conn{target: t, options: o}
+	limits := jsonguard.Limits{Bytes: t.MaxMessage, Depth: maxDepth, Tokens: maxTokens, Halves: true}
 	if limits.Bytes <= 0 {
 		limits.Bytes = defaultMessage
 	}
@@ -76,7 +76,7 @@ func dial(ctx context.Context, p Target, o Options, known transportVariant) (*Co
 	if changed == nil {
 		changed = func(string, string) {}
 	}
-	l.filter = newMessageFilter(limits, p.Input, changed)
+	l.filter = newMessageFilter(limits, t.Input, changed)
 	// A stream lives as long as the context that opens it.
 	life, leave := context.WithCancel(context.WithoutCancel(ctx))
 	l.closeStreams = leave

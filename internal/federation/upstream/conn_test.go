@@ -17,9 +17,9 @@ import (
 )
 
 func TestConn_transports(t *testing.T) {
-	for way, place := range ways(t) {
+	for way, target := range targetsByTransport(t) {
 		t.Run(way, func(t *testing.T) {
-			l, _ := dial(t, place)
+			l, _ := dial(t, target)
 			listing, err := l.List(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -50,19 +50,19 @@ func TestConn_transports(t *testing.T) {
 	}
 }
 
-// heard records the notifications of a listener.
-type heard struct {
+// notificationRecorder records the notifications of a listener.
+type notificationRecorder struct {
 	mu    sync.Mutex
 	words []string
 }
 
-func (h *heard) Progress(done float64, total *float64, message string) {
+func (h *notificationRecorder) Progress(done float64, total *float64, message string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.words = append(h.words, fmt.Sprintf("%v of %v %s", done, *total, message))
 }
 
-func (h *heard) Log(level, message string, _ json.RawMessage) {
+func (h *notificationRecorder) Log(level, message string, _ json.RawMessage) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.words = append(h.words, level+" "+message)
@@ -70,13 +70,13 @@ func (h *heard) Log(level, message string, _ json.RawMessage) {
 
 func TestCall_progress(t *testing.T) {
 	t.Parallel()
-	for way, place := range ways(t) {
+	for way, target := range targetsByTransport(t) {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
-			l, _ := dial(t, place)
-			mine, others := &heard{}, &heard{}
+			l, _ := dial(t, target)
+			own, others := &notificationRecorder{}, &notificationRecorder{}
 			other := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "waits"}, others)
-			c := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "tells"}, mine)
+			c := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "tells"}, own)
 			if _, err := c.Next(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -87,8 +87,8 @@ func TestCall_progress(t *testing.T) {
 			if way == "json" {
 				return // the channel is full
 			}
-			if len(mine.words) != 1 || mine.words[0] != "1 of 2 half" || len(others.words) > 0 {
-				t.Errorf("the call received %q, the other one %q", mine.words, others.words)
+			if len(own.words) != 1 || own.words[0] != "1 of 2 half" || len(others.words) > 0 {
+				t.Errorf("the call received %q, the other one %q", own.words, others.words)
 			}
 		})
 	}
@@ -96,10 +96,10 @@ func TestCall_progress(t *testing.T) {
 
 func TestCall_log(t *testing.T) {
 	eras := map[bool]int{}
-	for way, place := range ways(t) {
+	for way, target := range targetsByTransport(t) {
 		t.Run(way, func(t *testing.T) {
-			l, _ := dial(t, place)
-			mine := &heard{}
+			l, _ := dial(t, target)
+			mine := &notificationRecorder{}
 			if _, err := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "logs"}, mine).Next(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -110,7 +110,7 @@ func TestCall_log(t *testing.T) {
 			if !slices.Equal(mine.words, []string{"info a word", "error a word"}) {
 				t.Errorf("the call heard %q", mine.words)
 			}
-			all := &heard{}
+			all := &notificationRecorder{}
 			if _, err := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "logs", DebugLogs: true}, all).Next(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -125,10 +125,10 @@ func TestCall_log(t *testing.T) {
 }
 
 func TestCall_inputRequest(t *testing.T) {
-	for way, place := range ways(t) {
+	for way, target := range targetsByTransport(t) {
 		t.Run(way, func(t *testing.T) {
-			place.Input = upstream.InputPolicy{Elicit: true}
-			l, _ := dial(t, place)
+			target.Input = upstream.InputPolicy{Elicit: true}
+			l, _ := dial(t, target)
 			r := upstream.Request{Method: upstream.MethodTool, Name: "asks", ClientCapabilities: json.RawMessage(`{"elicitation":{"form":{}}}`)}
 			c := l.Start(t.Context(), r, nil)
 			reply, err := c.Next(t.Context())
@@ -154,9 +154,9 @@ func TestCall_inputRequest(t *testing.T) {
 }
 
 func TestCall_inputRequestRefused(t *testing.T) {
-	for way, place := range ways(t) {
+	for way, target := range targetsByTransport(t) {
 		t.Run(way, func(t *testing.T) {
-			l, _ := dial(t, place)
+			l, _ := dial(t, target)
 			c := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "asks"}, nil)
 			reply, err := c.Next(t.Context())
 			if !l.Modern() && (err != nil || len(reply.InputRequests) > 0) {
@@ -167,9 +167,9 @@ func TestCall_inputRequestRefused(t *testing.T) {
 }
 
 func TestCall_cancelReachesServer(t *testing.T) {
-	for way, place := range ways(t) {
+	for way, target := range targetsByTransport(t) {
 		t.Run(way, func(t *testing.T) {
-			l, _ := dial(t, place)
+			l, _ := dial(t, target)
 			c := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "waits"}, nil)
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
@@ -199,9 +199,9 @@ func TestStdioServer_otherOutput(t *testing.T) {
 }
 
 func TestCall_inputRequestDuringList(t *testing.T) {
-	place := program(t, "old")
-	place.Input.Elicit = true
-	l, _ := dial(t, place)
+	target := program(t, "old")
+	target.Input.Elicit = true
+	l, _ := dial(t, target)
 	list := l.Start(t.Context(), upstream.Request{Method: "prompts/list"}, nil) // which does not end
 	c := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "asks"}, nil)
 	reply, err := c.Next(t.Context())
@@ -214,9 +214,9 @@ func TestCall_inputRequestDuringList(t *testing.T) {
 }
 
 func TestCall_maxInputRequests(t *testing.T) {
-	place := program(t, "old")
-	place.Input.Elicit = true
-	l, _ := dial(t, place)
+	target := program(t, "old")
+	target.Input.Elicit = true
+	l, _ := dial(t, target)
 	c := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "floods"}, nil)
 	for {
 		reply, err := c.Next(t.Context())
@@ -237,10 +237,10 @@ func TestCall_maxInputRequests(t *testing.T) {
 
 func TestConn_closeWaitsForCalls(t *testing.T) {
 	t.Parallel()
-	for way, place := range ways(t) {
+	for way, target := range targetsByTransport(t) {
 		t.Run(way, func(t *testing.T) {
 			o, _ := options(t)
-			l, err := upstream.Dial(t.Context(), place, o)
+			l, err := upstream.Dial(t.Context(), target, o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -268,14 +268,14 @@ type traceKey struct{}
 
 func TestCall_traceparent(t *testing.T) {
 	eras := map[bool]bool{}
-	for way, place := range ways(t) {
+	for way, target := range targetsByTransport(t) {
 		t.Run(way, func(t *testing.T) {
 			o, _ := options(t)
 			o.Traceparent = func(ctx context.Context) string {
 				parent, _ := ctx.Value(traceKey{}).(string)
 				return parent
 			}
-			l, err := upstream.Dial(t.Context(), place, o)
+			l, err := upstream.Dial(t.Context(), target, o)
 			if err != nil {
 				t.Fatal(err)
 			}

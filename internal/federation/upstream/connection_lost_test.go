@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// touchy is a server that refuses some subscriptions, or closes the connection on them.
-type touchy struct {
+// subscriptionRefuser is a server that refuses some subscriptions, or closes the connection on them.
+type subscriptionRefuser struct {
 	costs, refuses func(uri string) bool
 
 	mu    sync.Mutex
@@ -21,7 +21,7 @@ type touchy struct {
 	links int
 }
 
-func (s *touchy) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s *subscriptionRefuser) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer := func(status int, text string) (*http.Response, error) {
 		resp := given(r, status, "application/json", strings.NewReader(text))
 		resp.Header.Set("Mcp-Session-Id", "s")
@@ -61,7 +61,7 @@ func (s *touchy) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // followed subscribes a fleet to all uris for a while. It returns the number of connections,
 // the subscriptions requested last, and those still wanted.
-func followed(t *testing.T, s *touchy, uris []string) (links int, asked, wanted []string) {
+func followed(t *testing.T, s *subscriptionRefuser, uris []string) (links int, asked, wanted []string) {
 	t.Helper()
 	f := NewFleet(playedBy(s), func() {}, func(string, string) {})
 	f.SetTargets([]Target{{Name: "touchy", URL: "http://touchy.test/mcp"}})
@@ -82,7 +82,7 @@ func TestSubscriptions_dropsCulprit(t *testing.T) {
 	for _, culprit := range uris {
 		for name, refuses := range map[string]func(string) bool{"agrees to the others": never, "refuses the others": func(uri string) bool { return uri != culprit }} {
 			synctest.Test(t, func(t *testing.T) {
-				s := &touchy{costs: func(uri string) bool { return uri == culprit }, refuses: refuses}
+				s := &subscriptionRefuser{costs: func(uri string) bool { return uri == culprit }, refuses: refuses}
 				links, asked, wanted := followed(t, s, uris)
 				left := slices.DeleteFunc(slices.Clone(uris), func(uri string) bool { return uri == culprit })
 				if links != 3 || !slices.Equal(asked, left) || !slices.Equal(wanted, left) {
@@ -96,7 +96,7 @@ func TestSubscriptions_dropsCulprit(t *testing.T) {
 func TestSubscriptions_lostOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
-		s := &touchy{refuses: func(string) bool { return false }, costs: func(string) bool {
+		s := &subscriptionRefuser{refuses: func(string) bool { return false }, costs: func(string) bool {
 			n++
 			return n == 1 || n == 3 // after a confirmation
 		}}

@@ -49,10 +49,10 @@ type messageFilter struct {
 	running sync.WaitGroup
 }
 
-func newMessageFilter(limits jsonguard.Limits, may InputPolicy, changed func(method, uri string)) *messageFilter {
-	over, end := context.WithCancel(context.Background())
+func newMessageFilter(limits jsonguard.Limits, policy InputPolicy, changed func(method, uri string)) *messageFilter {
+	ctx, cancel := context.WithCancel(context.Background())
 	return &messageFilter{
-		limits: limits, inputPolicy: may, changed: changed, rate: rate.NewLimiter(rate.Every(throttleInterval), throttleBurst), slots: make(chan struct{}, maxServerRequests), ctx: over, cancel: end, done: over.Done(),
+		limits: limits, inputPolicy: policy, changed: changed, rate: rate.NewLimiter(rate.Every(throttleInterval), throttleBurst), slots: make(chan struct{}, maxServerRequests), ctx: ctx, cancel: cancel, done: ctx.Done(),
 		calls: map[string]*Call{}, sent: map[string]*Call{}, requests: map[any]*serverRequest{},
 	}
 }
@@ -118,29 +118,29 @@ func (f *messageFilter) close(c *Call) {
 
 // outgoing registers a message of the client. It returns the stream of its response, or nil for
 // an answer that must not be sent. For an answer, call sent once it has been sent or cannot be.
-func (f *messageFilter) outgoing(text []byte) (on *stream, sent func()) {
-	on = &stream{}
+func (f *messageFilter) outgoing(text []byte) (s *stream, sent func()) {
+	s = &stream{}
 	m, err := parse(text)
 	switch {
 	case err != nil || m.id == nil:
-		return on, nil
+		return s, nil
 	case m.method == "":
 		wanted, sent := f.answering(m.id)
 		if !wanted {
-			on = nil
+			s = nil
 		}
-		return on, sent
+		return s, sent
 	}
-	on.answers = idOf(m.id)
+	s.answers = idOf(m.id)
 	token := tokenOf(m.params, "_meta", tokenKey)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if c := f.calls[token]; c != nil {
 		f.sent[string(m.id)] = c
 		c.sent.Store(true)
-		on.call = c
+		s.call = c
 	}
-	return on, nil
+	return s, nil
 }
 
 // tokenOf returns the JSON of a nested member, or "".
@@ -157,24 +157,24 @@ func tokenOf(value json.RawMessage, path ...string) string {
 
 // incoming handles a message of the server. It returns what the client library sees, or nil. An
 // error ends the call of the stream, or the connection if the stream is shared.
-func (f *messageFilter) incoming(text []byte, on *stream) ([]byte, error) {
+func (f *messageFilter) incoming(text []byte, s *stream) ([]byte, error) {
 	m, err := f.check(text)
 	if err != nil {
 		return nil, err
 	}
 	switch {
-	case m.method == "" && m.id != nil && m.fault == nil && on.isListen:
+	case m.method == "" && m.id != nil && m.fault == nil && s.isListen:
 		f.throttle()
 		return nil, nil // it announces the end of the stream
 	case m.method == "" && m.id != nil:
-		on.noteResponse(idOf(m.id))
+		s.noteResponse(idOf(m.id))
 		return f.response(m, text), nil
 	case m.method != "" && m.id != nil:
 		f.throttle()
-		return f.serverRequest(m, on)
+		return f.serverRequest(m, s)
 	case m.method != "":
 		f.throttle()
-		return f.notification(m, text, on.call), nil
+		return f.notification(m, text, s.call), nil
 	}
 	return nil, errNotJSONRPC
 }
@@ -222,23 +222,23 @@ func (f *messageFilter) soleCall() *Call {
 }
 
 // notification routes a notification.
-func (f *messageFilter) notification(m message, text []byte, of *Call) []byte {
+func (f *messageFilter) notification(m message, text []byte, c *Call) []byte {
 	switch m.method {
 	case "notifications/progress":
 		f.mu.Lock()
-		c := f.calls[tokenOf(m.params, tokenKey)]
+		sender := f.calls[tokenOf(m.params, tokenKey)]
 		f.mu.Unlock()
-		if c != nil && (of == nil || of == c) {
-			c.progress(m.params)
+		if sender != nil && (c == nil || c == sender) {
+			sender.progress(m.params)
 		}
 	case "notifications/message":
-		if of == nil {
+		if c == nil {
 			f.mu.Lock()
-			of = f.soleCall()
+			c = f.soleCall()
 			f.mu.Unlock()
 		}
-		if of != nil {
-			of.log(m.params)
+		if c != nil {
+			c.log(m.params)
 		}
 	case "notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed":
 		f.changed(m.method, "")
@@ -363,6 +363,6 @@ func (r *countingReader) Read(p []byte) (int, error) {
 
 // isOversized reports whether data of a server was rejected for its size.
 func isOversized(err error) bool {
-	refused, ok := errors.AsType[*jsonguard.Error](err)
-	return errors.Is(err, errOversized) || ok && (refused.Kind == jsonguard.TooLarge || refused.Kind == jsonguard.TooDeep || refused.Kind == jsonguard.TooMany)
+	rejection, ok := errors.AsType[*jsonguard.Error](err)
+	return errors.Is(err, errOversized) || ok && (rejection.Kind == jsonguard.TooLarge || rejection.Kind == jsonguard.TooDeep || rejection.Kind == jsonguard.TooMany)
 }

@@ -63,14 +63,14 @@ func (f *Fleet) SetTargets(targets []Target) {
 
 // startServer starts connecting to a server. It inherits the subscriptions of the server that
 // it replaces, if any.
-func (f *Fleet) startServer(p Target, before *server) *server {
+func (f *Fleet) startServer(t Target, before *server) *server {
 	var wanted []string
 	if before != nil {
 		wanted = before.subscriptions.all()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &server{target: p, hash: p.Hash(), options: f.options, onListChanged: f.onListChanged, dials: f.dials, stop: cancel, signals: newSignals()}
-	s.subscriptions, s.onResourceUpdated = newSubscriptions(wanted), func(uri string) { f.onResourceUpdated(p.Name, uri) }
+	s := &server{target: t, hash: t.Hash(), options: f.options, onListChanged: f.onListChanged, dials: f.dials, stop: cancel, signals: newSignals()}
+	s.subscriptions, s.onResourceUpdated = newSubscriptions(wanted), func(uri string) { f.onResourceUpdated(t.Name, uri) }
 	s.options.Changed = s.changed
 	f.background.Go(func() {
 		s.run(ctx)
@@ -112,9 +112,9 @@ func (f *Fleet) State(name string) ServerState {
 
 // Listing returns what the server of a target offers. It is nil while that is not known, and if
 // the fleet has another target under that name.
-func (f *Fleet) Listing(p Target) *Listing {
-	s := f.server(p.Name)
-	if s == nil || s.hash != p.Hash() {
+func (f *Fleet) Listing(t Target) *Listing {
+	s := f.server(t.Name)
+	if s == nil || s.hash != t.Hash() {
 		return nil
 	}
 	s.mu.Lock()
@@ -210,28 +210,28 @@ func (s *server) connection() (*Conn, ServerState) {
 
 // Start starts a call at a server (see [Conn.Start]), and connects an idle server first. The
 // error is an [*UnreachableError], or wraps [ErrListingChanged].
-func (f *Fleet) Start(ctx context.Context, name string, r Request, heard Listener) (*Call, error) {
+func (f *Fleet) Start(ctx context.Context, name string, r Request, l Listener) (*Call, error) {
 	s := f.server(name)
 	if s == nil {
 		return nil, &UnreachableError{Name: name, Err: errors.New("there is no such server")}
 	}
-	link, state := s.connection()
+	conn, state := s.connection()
 	if state.Idle {
 		if err := s.wake(ctx); err != nil {
 			return nil, &UnreachableError{Name: name, Err: err}
 		}
-		link, state = s.connection()
+		conn, state = s.connection()
 	}
-	if link == nil {
+	if conn == nil {
 		return nil, &UnreachableError{Name: name, RetryAfter: max(time.Until(state.RetryAt), 0), Err: state.Err}
 	}
 	if r.AcceptsListing != nil && !r.AcceptsListing(state.Listing) {
 		return nil, fmt.Errorf("the server %q: %w", name, ErrListingChanged)
 	}
-	if err := link.Err(); err != nil { // the server reconnects once the connection is cleaned up
+	if err := conn.Err(); err != nil { // the server reconnects once the connection is cleaned up
 		return nil, &UnreachableError{Name: name, RetryAfter: minBackoff, Err: err}
 	}
-	return link.Start(ctx, r, heard), nil
+	return conn.Start(ctx, r, l), nil
 }
 
 func (f *Fleet) Close() {

@@ -17,9 +17,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// current is a server of revision 2026-07-28 without a network. It rejects everything that this
+// statelessServer is a server of revision 2026-07-28 without a network. It rejects everything that this
 // revision does not have, and records it.
-type current struct {
+type statelessServer struct {
 	can string // its capabilities, as members of JSON
 	// answer returns the body of a response, and whether it ends.
 	answer func(m message) (body io.Reader, ends bool)
@@ -29,7 +29,7 @@ type current struct {
 	refused []string // HTTP and MCP methods
 }
 
-func (s *current) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s *statelessServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	m, _, err := sentBy(r)
 	if err != nil {
 		return nil, err
@@ -46,11 +46,11 @@ func (s *current) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	body, ends := s.answer(m)
 	s.open.Add(1)
-	return given(r, http.StatusOK, streamed, &lasting{Reader: body, ctx: r.Context(), open: &s.open, ends: ends}), nil
+	return given(r, http.StatusOK, streamed, &blockingStream{Reader: body, ctx: r.Context(), open: &s.open, ends: ends}), nil
 }
 
 // refusals returns the rejected requests.
-func (s *current) refusals() []string {
+func (s *statelessServer) refusals() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.refused
@@ -59,7 +59,7 @@ func (s *current) refusals() []string {
 // A server that rejects the notification continues with all other calls.
 func TestFilterTransport_cancelWithoutSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &current{can: `"tools":{}`, answer: func(message) (io.Reader, bool) { return strings.NewReader(""), false }}
+		s := &statelessServer{can: `"tools":{}`, answer: func(message) (io.Reader, bool) { return strings.NewReader(""), false }}
 		l := dialed(t, s, TransportStreamable)
 		defer func() { _ = l.Close() }()
 		begin := func() *Call { return l.Start(t.Context(), Request{Method: MethodTool, Name: "x"}, nil) }

@@ -80,14 +80,14 @@ func TestFleet_reconnect(t *testing.T) {
 
 func TestFleet_refresh(t *testing.T) {
 	t.Parallel()
-	for way, place := range ways(t) {
+	for way, target := range targetsByTransport(t) {
 		t.Run(way, func(t *testing.T) {
 			if way == "stateless" || way == "json" {
 				t.Skip("SKIPPED: TestFleet_listChanged has a server that waits until it is listened to")
 			}
-			place.Name = "x"
+			target.Name = "x"
 			f, listed := fleet(t)
-			f.SetTargets([]upstream.Target{place})
+			f.SetTargets([]upstream.Target{target})
 			until(t, listed, func() bool { return f.State("x").Listing != nil })
 			before := len(f.State("x").Listing.Tools)
 			c, err := f.Start(t.Context(), "x", upstream.Request{Method: upstream.MethodTool, Name: "drops"}, nil)
@@ -121,9 +121,9 @@ func TestFleet_removedTarget(t *testing.T) {
 
 func TestFleet_resume(t *testing.T) {
 	f, _ := fleet(t)
-	place := program(t, "old")
-	place.Input.Elicit = true
-	f.SetTargets([]upstream.Target{place})
+	target := program(t, "old")
+	target.Input.Elicit = true
+	f.SetTargets([]upstream.Target{target})
 	if err := f.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -147,9 +147,9 @@ func TestFleet_resume(t *testing.T) {
 
 func TestFleet_closeCancelsSuspended(t *testing.T) {
 	f, _ := fleet(t)
-	place := program(t, "old")
-	place.Input.Elicit = true
-	f.SetTargets([]upstream.Target{place})
+	target := program(t, "old")
+	target.Input.Elicit = true
+	f.SetTargets([]upstream.Target{target})
 	if err := f.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -78,12 +78,12 @@ func TestList_tooLarge(t *testing.T) {
 	}
 	const size = 3 << 20
 	pages := 0
-	place, o := flood{tools: func(id, _ string) (kind, text string) {
+	target, o := flood{tools: func(id, _ string) (kind, text string) {
 		pages++
 		return "application/json", fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"t%d","inputSchema":{"type":"object"},"description":%q}],"nextCursor":"%d"}}`,
 			id, pages, strings.Repeat("x", size), pages)
 	}}.at(t)
-	l, err := upstream.Dial(t.Context(), place, o)
+	l, err := upstream.Dial(t.Context(), target, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,13 +97,13 @@ func TestList_tooLarge(t *testing.T) {
 func TestServer_endlessListChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var read atomic.Int32
-		place, o := flood{tools: func(id, _ string) (kind, text string) {
+		target, o := flood{tools: func(id, _ string) (kind, text string) {
 			n := read.Add(1)
 			return "text/event-stream", fmt.Sprintf("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n"+
 				"data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"tools\":[{\"name\":\"t%d\",\"inputSchema\":{\"type\":\"object\"}}]}}\n\n", id, n)
 		}}.at(t)
 		f := upstream.NewFleet(o, func() {}, func(string, string) {})
-		f.SetTargets([]upstream.Target{place})
+		f.SetTargets([]upstream.Target{target})
 		time.Sleep(time.Minute)
 		if n := read.Load(); n < 5 || n > 20 {
 			t.Errorf("its lists are read %d times in a minute", n)
@@ -130,7 +130,7 @@ func TestServer_reconnectWithLargeLists(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var read atomic.Int32
 			tools := fmt.Sprintf(`"result":{"tools":[{"name":"t","inputSchema":{"type":"object"},"description":%q}]}`, strings.Repeat("x", size))
-			place, o := flood{
+			target, o := flood{
 				tools: func(id, _ string) (kind, text string) {
 					read.Add(1)
 					return "application/json", `{"jsonrpc":"2.0","id":` + id + `,` + tools + `}`
@@ -140,7 +140,7 @@ func TestServer_reconnectWithLargeLists(t *testing.T) {
 				},
 			}.at(t)
 			f := upstream.NewFleet(o, func() {}, func(string, string) {})
-			f.SetTargets([]upstream.Target{place})
+			f.SetTargets([]upstream.Target{target})
 			time.Sleep(during)
 			if n := int(read.Load()); n < bounds[0] || n > bounds[1] {
 				t.Errorf("lists of %d bytes are read %d times within %s", size, n, during)
@@ -163,9 +163,9 @@ func TestSSEFilter_retry(t *testing.T) {
 					return strings.NewReader(fmt.Sprintf("retry: %s\nid: %d\n\n", retry, streams.Add(1)))
 				},
 			}
-			place, o := server.at(t)
+			target, o := server.at(t)
 			f := upstream.NewFleet(o, func() {}, func(string, string) {})
-			f.SetTargets([]upstream.Target{place})
+			f.SetTargets([]upstream.Target{target})
 			time.Sleep(time.Minute)
 			if n := streams.Load(); n < 1 || n > 601 {
 				t.Errorf("retry: %s: its stream is opened %d times in a minute", retry, n)

@@ -38,11 +38,11 @@ type filterTransport struct {
 
 // RoundTrip sends a request of the client library.
 func (t *filterTransport) RoundTrip(out *http.Request) (*http.Response, error) {
-	on, sent, err := t.filterOutgoing(out)
+	s, sent, err := t.filterOutgoing(out)
 	if err != nil {
 		return nil, err
 	}
-	if on == nil {
+	if s == nil {
 		if sent != nil {
 			sent()
 		}
@@ -55,8 +55,8 @@ func (t *filterTransport) RoundTrip(out *http.Request) (*http.Response, error) {
 		all := end
 		ctx, end = t.conn.filter.answerTimeout(ctx, func() { all(); sent() })
 	}
-	on.closed = ctx.Done()
-	resp, err := t.send(out.WithContext(ctx), on)
+	s.closed = ctx.Done()
+	resp, err := t.send(out.WithContext(ctx), s)
 	if err != nil {
 		end()
 		return nil, err
@@ -76,9 +76,9 @@ func (b *hookedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-func (t *filterTransport) send(out *http.Request, on *stream) (*http.Response, error) {
-	of := on.call
-	if of == nil && t.isConnecting(out) {
+func (t *filterTransport) send(out *http.Request, s *stream) (*http.Response, error) {
+	c := s.call
+	if c == nil && t.isConnecting(out) {
 		t.lastErr.Store(nil)
 	}
 	if out.Method == http.MethodDelete {
@@ -86,10 +86,10 @@ func (t *filterTransport) send(out *http.Request, on *stream) (*http.Response, e
 	}
 	resp, err := t.next.RoundTrip(out)
 	if err != nil {
-		if later := t.retryListen(out, on); later != nil {
+		if later := t.retryListen(out, s); later != nil {
 			return later, nil
 		}
-		return nil, t.recordError(of, out, err)
+		return nil, t.recordError(c, out, err)
 	}
 	t.conn.filter.breaker.reads.Add(1)
 	resp.Body = t.conn.filter.breaker.countReads(resp.Body)
@@ -100,19 +100,19 @@ func (t *filterTransport) send(out *http.Request, on *stream) (*http.Response, e
 			t.absent.Store(slices.Contains(notFoundStatuses, resp.StatusCode))
 		}
 		if !t.passError(resp) {
-			_ = t.recordError(of, out, statusError(resp.StatusCode, of != nil))
+			_ = t.recordError(c, out, statusError(resp.StatusCode, c != nil))
 		}
-	case out.Method == http.MethodPost && (t.legacySSE || on.answers == nil):
+	case out.Method == http.MethodPost && (t.legacySSE || s.answers == nil):
 		discardBody(resp)
 	case kind == "text/event-stream":
-		resp.Body = t.wrapListen(out, newSSEFilter(resp.Body, t.conn.filter, on, !t.legacySSE), on)
+		resp.Body = t.wrapListen(out, newSSEFilter(resp.Body, t.conn.filter, s, !t.legacySSE), s)
 	default:
-		on.ignored = out.Method != http.MethodPost || kind != "application/json"
-		err = t.readMessage(resp, on)
+		s.ignored = out.Method != http.MethodPost || kind != "application/json"
+		err = t.readMessage(resp, s)
 		if resp.StatusCode == http.StatusOK && kind != "application/json" && !isOversized(err) {
-			_ = t.recordError(of, out, errNotMCP)
+			_ = t.recordError(c, out, errNotMCP)
 		} else if err != nil {
-			_ = t.recordError(of, out, err)
+			_ = t.recordError(c, out, err)
 		}
 	}
 	if err != nil {
@@ -162,7 +162,7 @@ const methodHeader = "Mcp-Method"
 // [messageFilter.outgoing]). A server without sessions gets no cancellation: it sees that the
 // stream of the call is closed (2026-07-28 basic/patterns/cancellation), and may reject the
 // notification.
-func (t *filterTransport) filterOutgoing(out *http.Request) (on *stream, sent func(), err error) {
+func (t *filterTransport) filterOutgoing(out *http.Request) (s *stream, sent func(), err error) {
 	if out.Method != http.MethodPost || out.Body == nil {
 		return &stream{call: callOf(out.Context())}, nil, nil
 	}
@@ -175,12 +175,12 @@ func (t *filterTransport) filterOutgoing(out *http.Request) (on *stream, sent fu
 	if out.Header.Get(methodHeader) == methodCancelled {
 		return nil, nil, nil
 	}
-	on, sent = t.conn.filter.outgoing(text)
-	return on, sent, nil
+	s, sent = t.conn.filter.outgoing(text)
+	return s, sent, nil
 }
 
 // readMessage reads a response that is one message, or empty.
-func (t *filterTransport) readMessage(resp *http.Response, on *stream) error {
+func (t *filterTransport) readMessage(resp *http.Response, s *stream) error {
 	defer resp.Body.Close()
 	limit := t.conn.filter.limits.Bytes
 	text, err := io.ReadAll(io.LimitReader(resp.Body, int64(limit)+1))
@@ -191,11 +191,11 @@ func (t *filterTransport) readMessage(resp *http.Response, on *stream) error {
 		return fmt.Errorf("the response is longer than %d bytes: %w", limit, errOversized)
 	}
 	if text = bytes.TrimSpace(text); len(text) > 0 {
-		if text, err = t.conn.filter.incoming(text, on); err != nil {
+		if text, err = t.conn.filter.incoming(text, s); err != nil {
 			return err
 		}
 	}
-	if len(text) == 0 && on.call != nil && resp.StatusCode == http.StatusOK {
+	if len(text) == 0 && s.call != nil && resp.StatusCode == http.StatusOK {
 		return errEmptyAnswer // it would make the client library end the connection
 	}
 	replaceBody(resp, text)
@@ -257,10 +257,10 @@ func (t *filterTransport) isConnecting(out *http.Request) bool {
 }
 
 // recordError records why a request failed, and returns err.
-func (t *filterTransport) recordError(of *Call, out *http.Request, err error) error {
+func (t *filterTransport) recordError(c *Call, out *http.Request, err error) error {
 	switch {
-	case of != nil:
-		of.requestErr.Store(&requestError{err})
+	case c != nil:
+		c.requestErr.Store(&requestError{err})
 	case t.isConnecting(out):
 		t.lastErr.Store(&requestError{err})
 	}
@@ -270,25 +270,25 @@ func (t *filterTransport) recordError(of *Call, out *http.Request, err error) er
 // errNotMCP fails on a response that no MCP server sends.
 var errNotMCP = errors.New("no MCP server answers at this URL: check that its path is right, usually /mcp")
 
-func statusError(status int, within bool) error {
-	said := fmt.Sprintf("%d %s", status, http.StatusText(status))
+func statusError(status int, inCall bool) error {
+	text := fmt.Sprintf("%d %s", status, http.StatusText(status))
 	switch {
 	case status == http.StatusUnauthorized:
-		return fmt.Errorf("the server rejects the credential (%s): check the header of the block, and its secret", said)
+		return fmt.Errorf("the server rejects the credential (%s): check the header of the block, and its secret", text)
 	case status == http.StatusForbidden:
-		return fmt.Errorf("access denied (%s): check the permissions of the block's credential", said)
-	case status == http.StatusNotFound && within:
-		return fmt.Errorf("the server does not know the session (%s)", said)
+		return fmt.Errorf("access denied (%s): check the permissions of the block's credential", text)
+	case status == http.StatusNotFound && inCall:
+		return fmt.Errorf("the server does not know the session (%s)", text)
 	case status == http.StatusBadRequest, status == http.StatusNotFound, status == http.StatusMethodNotAllowed:
-		return fmt.Errorf("no MCP server at this URL (%s): check that its path is right, usually /mcp, and that it starts with https", said)
+		return fmt.Errorf("no MCP server at this URL (%s): check that its path is right, usually /mcp, and that it starts with https", text)
 	case status >= 300 && status < 400:
-		return fmt.Errorf("the server redirects (%s), and mcpd does not follow: set the final URL", said)
+		return fmt.Errorf("the server redirects (%s), and mcpd does not follow: set the final URL", text)
 	case status == http.StatusTooManyRequests:
-		return fmt.Errorf("the server limits the request rate (%s)", said)
+		return fmt.Errorf("the server limits the request rate (%s)", text)
 	case status >= 500:
-		return fmt.Errorf("the server failed (%s): check its log", said)
+		return fmt.Errorf("the server failed (%s): check its log", text)
 	}
-	return fmt.Errorf("the server rejects the request (%s)", said)
+	return fmt.Errorf("the server rejects the request (%s)", text)
 }
 
 // transportVariant is a URL and a transport to reach a server.
@@ -300,12 +300,12 @@ type transportVariant struct{ url, transport string }
 // at the root.
 func (t Target) variants() (found []transportVariant) {
 	all := []transportVariant{{t.URL, TransportStreamable}, {t.URL, TransportSSE}}
-	if at, err := url.Parse(t.URL); err == nil && at.Path == "" {
-		all = []transportVariant{{withPath(*at, "/mcp"), TransportStreamable}, {t.URL, TransportStreamable}, {t.URL, TransportSSE}, {withPath(*at, "/sse"), TransportSSE}}
+	if u, err := url.Parse(t.URL); err == nil && u.Path == "" {
+		all = []transportVariant{{withPath(*u, "/mcp"), TransportStreamable}, {t.URL, TransportStreamable}, {t.URL, TransportSSE}, {withPath(*u, "/sse"), TransportSSE}}
 	}
-	for _, w := range all {
-		if t.Transport == "" || t.Transport == w.transport {
-			found = append(found, w)
+	for _, v := range all {
+		if t.Transport == "" || t.Transport == v.transport {
+			found = append(found, v)
 		}
 	}
 	return found
@@ -323,23 +323,23 @@ var notFoundStatuses = []int{http.StatusBadRequest, http.StatusNotFound, http.St
 // probe finds a variant that works. It tries the known variant first, and the next one only if
 // the server says that it is not there.
 func (c *Conn) probe(ctx context.Context, known transportVariant) error {
-	ways := c.target.variants()
-	if i := slices.Index(ways, known); i > 0 {
-		ways = slices.Insert(slices.Delete(ways, i, i+1), 0, known)
+	variants := c.target.variants()
+	if i := slices.Index(variants, known); i > 0 {
+		variants = slices.Insert(slices.Delete(variants, i, i+1), 0, known)
 	}
 	var first error
-	for _, w := range ways {
-		t := &filterTransport{conn: c, next: c.options.Transport(c.target.Grant), legacySSE: w.transport == TransportSSE, ctx: ctx}
-		err := c.handshake(ctx, w.client(t))
+	for _, v := range variants {
+		t := &filterTransport{conn: c, next: c.options.Transport(c.target.Grant), legacySSE: v.transport == TransportSSE, ctx: ctx}
+		err := c.handshake(ctx, v.client(t))
 		if err == nil {
-			c.variant = w
+			c.variant = v
 			return nil
 		}
-		if met := t.lastErr.Load(); met != nil && c.filter.failure() == nil {
-			err = met.error
+		if last := t.lastErr.Load(); last != nil && c.filter.failure() == nil {
+			err = last.error
 		}
-		if len(ways) > 1 {
-			err = fmt.Errorf("%s at %s: %w", w.transport, w.url, err)
+		if len(variants) > 1 {
+			err = fmt.Errorf("%s at %s: %w", v.transport, v.url, err)
 		}
 		if first == nil {
 			first = err

@@ -137,9 +137,9 @@ func whole(text string) func(http.ResponseWriter, *http.Request, string) {
 func TestConn_failedCall(t *testing.T) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
-			place, end := broken(t, fault.answer)
+			target, end := broken(t, fault.answer)
 			defer end()
-			l, _ := dial(t, place)
+			l, _ := dial(t, target)
 			other := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "waits"}, nil)
 			for range 3 {
 				c := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "broken"}, nil)
@@ -171,7 +171,7 @@ func TestDial_errors(t *testing.T) {
 	}
 	refusing := "http://" + l.Addr().String()
 	_ = l.Close()
-	for name, place := range map[string]upstream.Target{
+	for name, target := range map[string]upstream.Target{
 		"refuses":    {Name: "x", URL: refusing},
 		"garbage":    {Name: "x", URL: web(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }))},
 		"hangs":      {Name: "x", URL: web(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { hangs(r) }))},
@@ -190,7 +190,7 @@ func TestDial_errors(t *testing.T) {
 				cancel() // the caller gives up
 			}
 			defer cancel()
-			if l, err := upstream.Dial(ctx, place, o); err == nil {
+			if l, err := upstream.Dial(ctx, target, o); err == nil {
 				t.Errorf("it is reached: %v", l.Close())
 			}
 		})

@@ -222,8 +222,8 @@ func program(t testing.TB, name string) upstream.Target {
 	return upstream.Target{Name: name, Command: []string{path, name}}
 }
 
-// ways returns a target for each transport and protocol era.
-func ways(t testing.TB) map[string]upstream.Target {
+// targetsByTransport returns a target for each transport and protocol era.
+func targetsByTransport(t testing.TB) map[string]upstream.Target {
 	t.Helper()
 	ended := make(chan struct{})
 	defer t.Cleanup(func() { close(ended) })

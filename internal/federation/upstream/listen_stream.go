@@ -34,19 +34,19 @@ type listenStream struct {
 
 // wrapListen wraps the body of a response if it is a listen stream, so that it is reopened
 // until the client library closes it.
-func (t *filterTransport) wrapListen(out *http.Request, body io.ReadCloser, on *stream) io.ReadCloser {
+func (t *filterTransport) wrapListen(out *http.Request, body io.ReadCloser, s *stream) io.ReadCloser {
 	if out.Header.Get(methodHeader) != methodListen || out.GetBody == nil {
 		return body
 	}
-	on.isListen = true
-	return &listenStream{ReadCloser: body, transport: t, request: out, stream: on, openedAt: time.Now(), wait: firstListenDelay}
+	s.isListen = true
+	return &listenStream{ReadCloser: body, transport: t, request: out, stream: s, openedAt: time.Now(), wait: firstListenDelay}
 }
 
 // retryListen returns a response for a listen request that has failed: the stream is opened
 // later, and the client library does not notice. It returns nil for other requests, and before
 // the server is ready.
-func (t *filterTransport) retryListen(out *http.Request, on *stream) *http.Response {
-	body := t.wrapListen(out, http.NoBody, on)
+func (t *filterTransport) retryListen(out *http.Request, s *stream) *http.Response {
+	body := t.wrapListen(out, http.NoBody, s)
 	if body == http.NoBody || !t.conn.filter.ready.Load() {
 		return nil
 	}

@@ -18,7 +18,7 @@ import (
 // brief is a server of the newest revision that ends its listen stream after a while, with
 // these events.
 type brief struct {
-	current
+	statelessServer
 	last string // ID is the id of the request
 	// status is the status of later listen requests: 0 opens another stream, or calls second.
 	status int
@@ -51,7 +51,7 @@ func (b *brief) RoundTrip(r *http.Request) (*http.Response, error) {
 			return given(r, b.status, "text/plain", http.NoBody), nil
 		}
 	}
-	return b.current.RoundTrip(r)
+	return b.statelessServer.RoundTrip(r)
 }
 
 func (b *brief) said(m message) (body io.Reader, ends bool) {

@@ -12,16 +12,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// talkative is a server with sessions that records log levels. A call of its tool logs one
+// loggingServer is a server with sessions that records log levels. A call of its tool logs one
 // debug record if allowed, and ends when the test says so.
-type talkative struct {
+type loggingServer struct {
 	end chan struct{}
 
 	mu     sync.Mutex
 	levels []string
 }
 
-func (s *talkative) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s *loggingServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	give := func(status int, kind string, body io.Reader) (*http.Response, error) {
 		return given(r, status, kind, body), nil
 	}
@@ -61,21 +61,21 @@ func (u until) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// records counts log records.
-type records struct{ n int }
+// logCounter counts log records.
+type logCounter struct{ n int }
 
-func (*records) Progress(float64, *float64, string) {}
+func (*logCounter) Progress(float64, *float64, string) {}
 
-func (r *records) Log(string, string, json.RawMessage) { r.n++ }
+func (r *logCounter) Log(string, string, json.RawMessage) { r.n++ }
 
 // Several calls set the level once.
 func TestDebugState_refcount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &talkative{end: make(chan struct{})}
+		s := &loggingServer{end: make(chan struct{})}
 		l := dialed(t, s, TransportStreamable)
 		defer func() { _ = l.Close() }()
-		begin := func(debug bool) (*Call, *records) {
-			heard := &records{}
+		begin := func(debug bool) (*Call, *logCounter) {
+			heard := &logCounter{}
 			c := l.Start(t.Context(), Request{Method: MethodTool, Name: "x", DebugLogs: debug}, heard)
 			synctest.Wait()
 			return c, heard

@@ -84,9 +84,9 @@ type InputResponse struct {
 
 // Start starts a call. It runs until it ends or until [Call.Cancel] is called. It keeps the
 // values of ctx but not its cancellation.
-func (c *Conn) Start(ctx context.Context, r Request, heard Listener) *Call {
+func (c *Conn) Start(ctx context.Context, r Request, l Listener) *Call {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	rc := newCall(c.lastToken.Add(1), r, heard, cancel)
+	rc := newCall(c.lastToken.Add(1), r, l, cancel)
 	ctx = context.WithValue(ctx, callKey{}, rc)
 	rc.readsAtStart = c.filter.breaker.reads.Load()
 	if err := c.filter.open(rc); err != nil {
@@ -103,10 +103,10 @@ func (c *Conn) Start(ctx context.Context, r Request, heard Listener) *Call {
 		err := c.send(ctx, rc, r)
 		c.filter.close(rc)
 		cause := context.Cause(ctx)
-		if met := rc.requestErr.Load(); err != nil && cause != nil {
+		if failure := rc.requestErr.Load(); err != nil && cause != nil {
 			err = cause
-		} else if err != nil && met != nil {
-			err = met.error
+		} else if err != nil && failure != nil {
+			err = failure.error
 		}
 		c.filter.recordOutcome(rc, cause, err)
 		rc.end(err)

@@ -99,13 +99,13 @@ func mortal() {
 }
 
 func TestStdioServer_restart(t *testing.T) {
-	place := program(t, "mortal")
-	place.Command = append(place.Command, filepath.Join(t.TempDir(), "has ended"))
+	target := program(t, "mortal")
+	target.Command = append(target.Command, filepath.Join(t.TempDir(), "has ended"))
 	synctest.Test(t, func(t *testing.T) {
 		listed := make(chan struct{}, 100)
 		f := upstream.NewFleet(upstream.Options{Version: "test", Logger: slog.New(slog.DiscardHandler)}, func() { listed <- struct{}{} }, nil)
 		defer f.Close()
-		f.SetTargets([]upstream.Target{place})
+		f.SetTargets([]upstream.Target{target})
 		offered := func() bool { return f.State("mortal").Listing != nil }
 		until(t, listed, offered)
 		call := func() (upstream.Reply, error) {

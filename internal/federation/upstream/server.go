@@ -145,23 +145,23 @@ func (s *server) connect(ctx context.Context, start time.Duration) (*Conn, *List
 	defer s.dials.acquire(ctx)()
 	ctx, cancel := context.WithTimeoutCause(ctx, start, fmt.Errorf("the server is not ready within %s (start_timeout)", start))
 	defer cancel()
-	link, err := dial(ctx, s.target, s.options, s.variant)
+	conn, err := dial(ctx, s.target, s.options, s.variant)
 	if err != nil {
 		return nil, nil, err
 	}
-	s.variant = link.variant
-	listing, err := s.list(ctx, link)
+	s.variant = conn.variant
+	listing, err := s.list(ctx, conn)
 	if err != nil {
-		_ = link.Close()
+		_ = conn.Close()
 		return nil, nil, err
 	}
-	return link, listing, nil
+	return conn, listing, nil
 }
 
 // list reads the listing, and sets the refresh backoff.
-func (s *server) list(ctx context.Context, link *Conn) (*Listing, error) {
+func (s *server) list(ctx context.Context, conn *Conn) (*Listing, error) {
 	began := time.Now()
-	listing, err := link.List(ctx)
+	listing, err := conn.List(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -209,27 +209,27 @@ func (s *server) serve(ctx context.Context) error {
 	if start <= 0 {
 		start = defaultStart
 	}
-	link, listing, err := s.connect(ctx, start)
+	conn, listing, err := s.connect(ctx, start)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = link.Close() }()
+	defer func() { _ = conn.Close() }()
 	s.readyAt = time.Now()
-	s.options.Logger.Info("upstream server ready", slog.String("upstream", s.target.Name), slog.String("revision", link.Revision()), slog.Int("tools", len(listing.Tools)))
+	s.options.Logger.Info("upstream server ready", slog.String("upstream", s.target.Name), slog.String("revision", conn.Revision()), slog.Int("tools", len(listing.Tools)))
 	if listing.CanSubscribe {
 		keeping, leave := context.WithCancel(ctx)
 		var kept sync.WaitGroup
-		kept.Go(func() { s.subscriptions.maintain(keeping, link) })
+		kept.Go(func() { s.subscriptions.maintain(keeping, conn) })
 		defer kept.Wait()
 		defer leave()
 	}
 	for {
-		s.set(link, ServerState{Listing: listing, Revision: link.Revision()})
-		if err := s.waitStale(ctx, link, listing.TTL); err != nil {
+		s.set(conn, ServerState{Listing: listing, Revision: conn.Revision()})
+		if err := s.waitStale(ctx, conn, listing.TTL); err != nil {
 			return err
 		}
-		again, cancel := context.WithTimeoutCause(ctx, start, fmt.Errorf("the server did not list its tools within %s (start_timeout)", start))
-		listing, err = s.list(again, link)
+		listCtx, cancel := context.WithTimeoutCause(ctx, start, fmt.Errorf("the server did not list its tools within %s (start_timeout)", start))
+		listing, err = s.list(listCtx, conn)
 		cancel()
 		if err != nil {
 			return err
@@ -238,7 +238,7 @@ func (s *server) serve(ctx context.Context) error {
 }
 
 // waitStale waits until the lists need to be read again. The error says why they cannot be.
-func (s *server) waitStale(ctx context.Context, link *Conn, ttl time.Duration) error {
+func (s *server) waitStale(ctx context.Context, conn *Conn, ttl time.Duration) error {
 	var old <-chan time.Time
 	if ttl > 0 {
 		timer := time.NewTimer(max(ttl, minRefresh, time.Until(s.backoffUntil)))
@@ -248,16 +248,16 @@ func (s *server) waitStale(ctx context.Context, link *Conn, ttl time.Duration) e
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-link.Done():
-		return link.Err()
+	case <-conn.Done():
+		return conn.Err()
 	case <-old:
 		return nil
 	case <-s.listStale:
 	}
 	select { // several lists change at once, and some repeatedly
 	case <-ctx.Done():
-	case <-link.Done():
-		return link.Err()
+	case <-conn.Done():
+		return conn.Err()
 	case <-time.After(s.refreshDelay()):
 	}
 	select {
@@ -277,7 +277,7 @@ func (h *history) refreshDelay() time.Duration {
 }
 
 // set sets the state, and calls onListChanged if the listing is another.
-func (s *server) set(link *Conn, state ServerState) {
+func (s *server) set(conn *Conn, state ServerState) {
 	s.mu.Lock()
 	before := s.state
 	same := reflect.DeepEqual(before.Listing, state.Listing)
@@ -287,7 +287,7 @@ func (s *server) set(link *Conn, state ServerState) {
 	if state.Since = time.Now(); !before.Since.IsZero() && (before.Listing == nil) == (state.Listing == nil) {
 		state.Since = before.Since
 	}
-	s.conn, s.state = link, state
+	s.conn, s.state = conn, state
 	s.mu.Unlock()
 	s.settled.close()
 	if !state.Idle {

@@ -23,9 +23,9 @@ var questions = map[string]string{
 
 // converse starts a call that does not end by itself. say sends messages of the server on its
 // own stream, and returns when they have been handled.
-func converse(t *testing.T) (c *Call, s *teller, say func(format string, args ...any), end func()) {
+func converse(t *testing.T) (c *Call, s *methodServer, say func(format string, args ...any), end func()) {
 	t.Helper()
-	s = &teller{says: map[string]said{MethodTool: {200, streamed, "", false}}}
+	s = &methodServer{says: map[string]cannedResponse{MethodTool: {200, streamed, "", false}}}
 	stream, to := io.Pipe()
 	s.asks = stream
 	l, err := Dial(t.Context(), Target{Name: "teller", URL: "http://teller.test/mcp", Transport: TransportStreamable, Input: InputPolicy{Elicit: true, Sample: true, Roots: true}}, playedBy(s))

@@ -64,11 +64,11 @@ func (f *messageFilter) serverRequest(m message, s *stream) ([]byte, error) {
 	if s.isAbandoned() {
 		return nil, nil
 	}
-	d := f.register(id, m, s.call)
-	if d == nil {
+	r := f.register(id, m, s.call)
+	if r == nil {
 		return nil, nil
 	}
-	if d.holdsSlot {
+	if r.holdsSlot {
 		select {
 		case f.slots <- struct{}{}:
 		case <-s.closed:
@@ -79,23 +79,23 @@ func (f *messageFilter) serverRequest(m message, s *stream) ([]byte, error) {
 			return nil, f.failure()
 		}
 	}
-	return d.placeholder(m.id), nil
+	return r.placeholder(m.id), nil
 }
 
 // register registers a request; it returns nil if its id is in use.
-func (f *messageFilter) register(id any, m message, of *Call) *serverRequest {
+func (f *messageFilter) register(id any, m message, c *Call) *serverRequest {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.requests[id] != nil {
 		return nil
 	}
-	d := &serverRequest{method: m.method}
+	r := &serverRequest{method: m.method}
 	if isInputRequest(m.method) {
-		f.route(d, m.params, of)
+		f.route(r, m.params, c)
 	}
-	d.holdsSlot = d.call == nil
-	f.requests[id] = d
-	return d
+	r.holdsSlot = r.call == nil
+	f.requests[id] = r
+	return r
 }
 
 // drop removes a request that the client library has not seen.
@@ -107,18 +107,18 @@ func (f *messageFilter) drop(id any) {
 
 // route finds the call with the client for a request. It stores nothing of a refused request.
 // The caller holds mu.
-func (f *messageFilter) route(d *serverRequest, params json.RawMessage, of *Call) {
-	if of == nil {
-		of = f.soleCall()
+func (f *messageFilter) route(r *serverRequest, params json.RawMessage, c *Call) {
+	if c == nil {
+		c = f.soleCall()
 	}
 	switch {
-	case of == nil || f.calls[of.token] != of || !f.inputPolicy.allows(d.method):
-		d.refusal = errNoClient
-	case of.unsentAnswers == maxInputRequests:
-		d.refusal = errBusy
+	case c == nil || f.calls[c.token] != c || !f.inputPolicy.allows(r.method):
+		r.refusal = errNoClient
+	case c.unsentAnswers == maxInputRequests:
+		r.refusal = errBusy
 	default:
-		of.unsentAnswers++
-		d.call, d.params = of, params
+		c.unsentAnswers++
+		r.call, r.params = c, params
 	}
 }
 
@@ -139,23 +139,23 @@ func (r *serverRequest) placeholder(id json.RawMessage) []byte {
 
 // takeRequest returns a request of the server by its mark, with its parameters. The parameters
 // are returned once.
-func (f *messageFilter) takeRequest(mark string) (d serverRequest, err error) {
+func (f *messageFilter) takeRequest(mark string) (r serverRequest, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	found := f.requests[idOf(json.RawMessage(mark))]
 	if found == nil || found.withdrawn {
-		return d, errNoClient
+		return r, errNoClient
 	}
-	d, found.params = *found, nil
-	return d, d.refusal
+	r, found.params = *found, nil
+	return r, r.refusal
 }
 
 // detachRequests detaches requests from an ended call and drops their parameters. Their ids
 // stay in use until their answers are written. The caller holds mu.
 func (f *messageFilter) detachRequests(c *Call) {
-	for _, d := range f.requests {
-		if d.call == c {
-			d.call, d.params, d.refusal = nil, nil, errNoClient
+	for _, r := range f.requests {
+		if r.call == c {
+			r.call, r.params, r.refusal = nil, nil, errNoClient
 			c.unsentAnswers--
 		}
 	}
@@ -166,8 +166,8 @@ func (f *messageFilter) detachRequests(c *Call) {
 func (f *messageFilter) markWithdrawn(id any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if d := f.requests[id]; d != nil {
-		d.withdrawn = true
+	if r := f.requests[id]; r != nil {
+		r.withdrawn = true
 	}
 }
 
@@ -178,19 +178,19 @@ func (f *messageFilter) answering(text json.RawMessage) (wanted bool, sent func(
 	id := idOf(text)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	d := f.requests[id]
+	r := f.requests[id]
 	delete(f.requests, id)
-	wanted = d == nil || !d.withdrawn
+	wanted = r == nil || !r.withdrawn
 	switch {
-	case d != nil && d.holdsSlot:
+	case r != nil && r.holdsSlot:
 		return wanted, func() { <-f.slots }
-	case d == nil || d.call == nil:
+	case r == nil || r.call == nil:
 		return wanted, func() {}
 	}
 	return wanted, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		d.call.unsentAnswers--
+		r.call.unsentAnswers--
 	}
 }
 

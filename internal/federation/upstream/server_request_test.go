@@ -148,10 +148,10 @@ func (o *older) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil || resp.StatusCode != http.StatusOK {
 		return resp, err
 	}
-	said, err := io.ReadAll(resp.Body)
+	body, err := io.ReadAll(resp.Body)
 	go func() {
-		_, _ = fmt.Fprintf(o.to, "data: %s\n\n", said)
-		if bytes.Contains(said, []byte("serverInfo")) {
+		_, _ = fmt.Fprintf(o.to, "data: %s\n\n", body)
+		if bytes.Contains(body, []byte("serverInfo")) {
 			_, _ = io.Copy(o.to, o.asks)
 		}
 	}()

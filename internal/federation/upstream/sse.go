@@ -33,8 +33,8 @@ type sseFilter struct {
 	err         error
 }
 
-func newSSEFilter(body io.ReadCloser, w *messageFilter, on *stream, resumes bool) *sseFilter {
-	return &sseFilter{reader: bufio.NewReader(body), closer: body, filter: w, stream: on, resumes: resumes}
+func newSSEFilter(body io.ReadCloser, f *messageFilter, s *stream, resumes bool) *sseFilter {
+	return &sseFilter{reader: bufio.NewReader(body), closer: body, filter: f, stream: s, resumes: resumes}
 }
 
 func (f *sseFilter) Close() error { return f.closer.Close() }
@@ -165,9 +165,9 @@ var errLongEvent = fmt.Errorf("the server sent an event that is too long: %w", e
 // event reads the fields of an event up to its blank line.
 func (f *sseFilter) event() (sseEvent, error) {
 	var found sseEvent
-	size, most := 0, f.filter.limits.Bytes+maxFields
+	size, limit := 0, f.filter.limits.Bytes+maxFields
 	for {
-		line, err := f.line(most - size)
+		line, err := f.line(limit - size)
 		if err != nil {
 			return found, err
 		}
@@ -196,9 +196,9 @@ func (f *sseFilter) event() (sseEvent, error) {
 // maxFields bounds the bytes of an event in addition to its data.
 const maxFields = 4 << 10
 
-// line reads a line of at most most bytes without its line end. The last line may lack it.
-func (f *sseFilter) line(most int) ([]byte, error) {
-	line, err := readLine(f.reader, most)
+// line reads a line of at most limit bytes without its line end. The last line may lack it.
+func (f *sseFilter) line(limit int) ([]byte, error) {
+	line, err := readLine(f.reader, limit)
 	if err == errLongLine {
 		err = errLongEvent
 	}
@@ -208,13 +208,13 @@ func (f *sseFilter) line(most int) ([]byte, error) {
 // errLongLine is returned by [readLine] for a line that is too long.
 var errLongLine = errors.New("a line is too long")
 
-// readLine reads a line of at most most bytes with its line end. The last line may lack it.
-func readLine(from *bufio.Reader, most int) (line []byte, err error) {
+// readLine reads a line of at most limit bytes with its line end. The last line may lack it.
+func readLine(from *bufio.Reader, limit int) (line []byte, err error) {
 	for {
 		piece, err := from.ReadSlice('\n')
 		line = append(line, piece...)
 		switch {
-		case len(line) > most:
+		case len(line) > limit:
 			return nil, errLongLine
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue

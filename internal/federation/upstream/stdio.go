@@ -85,8 +85,8 @@ func (s *stdioServer) logStderr() {
 			return
 		}
 		if words := bytes.TrimSpace(line); !within && len(words) > 0 {
-			said := truncate.Text(string(words), maxLogText)
-			s.lastLine.Store(&said) // for stderrTail
+			text := truncate.Text(string(words), maxLogText)
+			s.lastLine.Store(&text) // for stderrTail
 			s.logLine("stderr of upstream server", line)
 		}
 		within = long
@@ -168,11 +168,11 @@ func (s *stdioServer) Write(text []byte) (int, error) {
 // send writes a line to the program, unless it answers a request that the program has
 // cancelled.
 func (s *stdioServer) send(line []byte) (err error) {
-	on, sent := s.filter.outgoing(line)
+	st, sent := s.filter.outgoing(line)
 	if sent != nil {
 		defer sent()
 	}
-	if on != nil {
+	if st != nil {
 		_ = s.child.Stdin.SetWriteDeadline(time.Now().Add(sendTimeout))
 		_, err = s.child.Stdin.Write(line)
 	}
@@ -269,13 +269,13 @@ func (s *stdioServer) stderrTail() string {
 	if last == nil {
 		return ""
 	}
-	said := *last
+	line := *last
 	if redact := s.conn.options.Redact; redact != nil {
-		said = redact(said)
+		line = redact(line)
 	}
-	said = diag.Printable(said)
-	if len(said) > maxStderrTail {
-		return truncate.Start(said, maxStderrTail) + "…"
+	line = diag.Printable(line)
+	if len(line) > maxStderrTail {
+		return truncate.Start(line, maxStderrTail) + "…"
 	}
-	return said
+	return line
 }

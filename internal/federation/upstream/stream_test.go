@@ -13,19 +13,19 @@ import (
 	"testing/synctest"
 )
 
-// said is a response: body is sent at once, and then nothing until the client has disconnected.
+// cannedResponse is a response: body is sent at once, and then nothing until the client has disconnected.
 // ID is replaced by the id of the request.
-type said struct {
+type cannedResponse struct {
 	status     int
 	kind, body string
 	ends       bool // after the body
 }
 
-// teller is a server that answers requests by method, and otherwise like asker. Requests that
+// methodServer is a server that answers requests by method, and otherwise like asker. Requests that
 // resume a stream have the method "".
-type teller struct {
+type methodServer struct {
 	asker
-	says map[string]said
+	says map[string]cannedResponse
 	open atomic.Int32 // bodies that are not closed
 
 	saying sync.Mutex
@@ -33,13 +33,13 @@ type teller struct {
 	made   int
 }
 
-func (s *teller) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s *methodServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	m, _, err := sentBy(r)
 	if err != nil {
 		return nil, err
 	}
-	answer, mine := s.says[m.method]
-	if !mine || r.Method == http.MethodGet && r.Header.Get("Last-Event-ID") == "" || r.Method == http.MethodDelete {
+	answer, known := s.says[m.method]
+	if !known || r.Method == http.MethodGet && r.Header.Get("Last-Event-ID") == "" || r.Method == http.MethodDelete {
 		return s.asker.RoundTrip(r)
 	}
 	s.saying.Lock()
@@ -50,19 +50,19 @@ func (s *teller) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.made++
 	s.open.Add(1)
 	text := strings.NewReplacer("ID", s.last, "NEW", fmt.Sprint(s.made)).Replace(answer.body)
-	body := &lasting{Reader: strings.NewReader(text), ctx: r.Context(), open: &s.open, ends: answer.ends}
+	body := &blockingStream{Reader: strings.NewReader(text), ctx: r.Context(), open: &s.open, ends: answer.ends}
 	return given(r, answer.status, answer.kind, body), nil
 }
 
-// lasting is a body that blocks after its content, unless ends is set.
-type lasting struct {
+// blockingStream is a body that blocks after its content, unless ends is set.
+type blockingStream struct {
 	io.Reader
 	ctx  context.Context
 	open *atomic.Int32
 	ends bool
 }
 
-func (h *lasting) Read(p []byte) (int, error) {
+func (h *blockingStream) Read(p []byte) (int, error) {
 	n, err := h.Reader.Read(p)
 	if err == nil || h.ends {
 		return n, err
@@ -71,7 +71,7 @@ func (h *lasting) Read(p []byte) (int, error) {
 	return 0, h.ctx.Err()
 }
 
-func (h *lasting) Close() error {
+func (h *blockingStream) Close() error {
 	h.open.Add(-1)
 	return nil
 }
@@ -99,13 +99,13 @@ const (
 func TestServerRequest_afterResponse(t *testing.T) {
 	for _, request := range demands {
 		asked := `data: {"jsonrpc":"2.0","id":"n NEW",` + request + "}\n\n"
-		for name, says := range map[string]map[string]said{
+		for name, says := range map[string]map[string]cannedResponse{
 			"the stream of a call":     {MethodTool: {200, streamed, "data: " + ended + "\n\n" + asked, false}},
 			"one that is gone on with": {MethodTool: {200, streamed, "id: 7\ndata:\n\n", true}, "": {200, streamed, "data: " + ended + "\n\n" + asked, false}},
 			"that of a subscription":   {"resources/subscribe": {200, streamed, "data: {\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{}}\n\n" + asked, false}},
 		} {
 			synctest.Test(t, func(t *testing.T) {
-				s := &teller{says: says}
+				s := &methodServer{says: says}
 				l, end := s.reached(t, TransportStreamable, "", s)
 				for n := range 2 * maxServerRequests {
 					if says[MethodTool].status == 0 {
@@ -133,7 +133,7 @@ func TestServerRequest_waitingForSlot(t *testing.T) {
 		for n := range 2 * maxServerRequests {
 			fmt.Fprintf(&asked, "data: {\"jsonrpc\":\"2.0\",\"id\":\"%d of NEW\",\"method\":\"ping\"}\n\n", n)
 		}
-		s := &teller{asker: asker{deaf: true}, says: map[string]said{MethodTool: {200, streamed, asked.String(), false}}}
+		s := &methodServer{asker: asker{deaf: true}, says: map[string]cannedResponse{MethodTool: {200, streamed, asked.String(), false}}}
 		l, end := s.reached(t, TransportStreamable, "", s)
 		for range 3 {
 			c := l.Start(t.Context(), Request{Method: MethodTool, Name: "x"}, nil)
@@ -157,17 +157,17 @@ func TestServerRequest_ignoredStream(t *testing.T) {
 		const data = "data: {\"jsonrpc\":\"2.0\",\"id\":\"first\",\"method\":\"ping\"}\n\n"
 		for name, row := range map[string]struct {
 			method string // "" for answers
-			said   said
+			said   cannedResponse
 		}{
-			"in the answer to a notification":        {"notifications/initialized", said{200, "application/json", asked, true}},
-			"in the answer to an answer":             {"", said{202, "application/json", asked, true}},
-			"on a stream that answers an answer":     {"", said{200, streamed, "data: " + asked + "\n\n", false}},
-			"with a status of failure":               {MethodTool, said{400, "application/json", asked, true}},
-			"in an answer that is no JSON":           {MethodTool, said{200, "text/plain", asked, true}},
-			"with that of a host that is overloaded": {MethodTool, said{503, "application/json", asked, true}},
+			"in the answer to a notification":        {"notifications/initialized", cannedResponse{200, "application/json", asked, true}},
+			"in the answer to an answer":             {"", cannedResponse{202, "application/json", asked, true}},
+			"on a stream that answers an answer":     {"", cannedResponse{200, streamed, "data: " + asked + "\n\n", false}},
+			"with a status of failure":               {MethodTool, cannedResponse{400, "application/json", asked, true}},
+			"in an answer that is no JSON":           {MethodTool, cannedResponse{200, "text/plain", asked, true}},
+			"with that of a host that is overloaded": {MethodTool, cannedResponse{503, "application/json", asked, true}},
 		} {
 			synctest.Test(t, func(t *testing.T) {
-				s := &teller{says: map[string]said{row.method: row.said}}
+				s := &methodServer{says: map[string]cannedResponse{row.method: row.said}}
 				first := data
 				if row.method == MethodTool {
 					first = ""

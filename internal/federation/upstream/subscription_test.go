@@ -49,14 +49,14 @@ func hosts(t *testing.T, subscribed, left func(uri string)) map[string]*httptest
 }
 
 // following returns a fleet of one server, and the channels of its notifications.
-func following(t *testing.T, place upstream.Target) (f *upstream.Fleet, listed chan struct{}, updated chan string) {
+func following(t *testing.T, target upstream.Target) (f *upstream.Fleet, listed chan struct{}, updated chan string) {
 	t.Helper()
 	o, _ := options(t)
 	listed, updated = make(chan struct{}, 100), make(chan string, 100)
 	f = upstream.NewFleet(o, func() { listed <- struct{}{} }, func(name, uri string) { updated <- name + " " + uri })
 	t.Cleanup(f.Close)
-	place.Name = "x"
-	f.SetTargets([]upstream.Target{place})
+	target.Name = "x"
+	f.SetTargets([]upstream.Target{target})
 	return f, listed, updated
 }
 
@@ -66,9 +66,9 @@ func TestSubscribe_notification(t *testing.T) {
 		places[way] = upstream.Target{URL: host.URL}
 	}
 	eras := map[bool]int{}
-	for way, place := range places {
+	for way, target := range places {
 		t.Run(way, func(t *testing.T) {
-			f, _, updated := following(t, place)
+			f, _, updated := following(t, target)
 			f.Subscribe("x", "lab://note")
 			f.Subscribe("none", "lab://note")
 			if err := f.WaitReady(t.Context()); err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// aging is a server without a network whose lists change on each read without notification. It
+// changingServer is a server without a network whose lists change on each read without notification. It
 // records the times of reads.
-type aging struct {
+type changingServer struct {
 	newest bool
 	ttl    string // the TTL member of each list, "" for none
 	began  time.Time
@@ -24,7 +24,7 @@ type aging struct {
 	read map[string][]time.Duration // by method
 }
 
-func (s *aging) RoundTrip(r *http.Request) (*http.Response, error) {
+func (s *changingServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	give := func(status int, text string) (*http.Response, error) {
 		return given(r, status, "application/json", strings.NewReader(text)), nil
 	}
@@ -54,7 +54,7 @@ func (s *aging) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // reads records a read of a list, and returns their number.
-func (s *aging) reads(method string) int {
+func (s *changingServer) reads(method string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.read[method] = append(s.read[method], time.Since(s.began))
@@ -63,7 +63,7 @@ func (s *aging) reads(method string) int {
 
 // aged runs a fleet with the server for 150 s, and calls during. It returns the final state,
 // and the number of list changes.
-func (s *aging) aged(t *testing.T, during func(*Fleet)) (state ServerState, told int) {
+func (s *changingServer) aged(t *testing.T, during func(*Fleet)) (state ServerState, told int) {
 	t.Helper()
 	s.began, s.read = time.Now(), map[string][]time.Duration{}
 	f := NewFleet(playedBy(s), func() { told++ }, nil)
@@ -97,7 +97,7 @@ func TestFleet_refreshAfterTTL(t *testing.T) {
 	} {
 		for _, newest := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
-				s := &aging{newest: newest, ttl: ttl}
+				s := &changingServer{newest: newest, ttl: ttl}
 				state, told := s.aged(t, func(*Fleet) {})
 				if diff := cmp.Diff(always(want), s.read); diff != "" || told != len(want) {
 					t.Errorf("%s: notified %d times; read times (-want +got)\n%s", ttl, told, diff)
@@ -117,7 +117,7 @@ func TestFleet_refreshAfterTTL(t *testing.T) {
 func TestFleet_changeBeforeTTL(t *testing.T) {
 	for _, newest := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			s := &aging{newest: newest, ttl: `,"ttlMs":100000`}
+			s := &changingServer{newest: newest, ttl: `,"ttlMs":100000`}
 			_, told := s.aged(t, func(f *Fleet) {
 				time.Sleep(30 * time.Second)
 				f.server("aging").changed("notifications/tools/list_changed", "")

@@ -418,8 +418,8 @@ func (a *analysis) constructed(at, callee ast.Expression, arguments []ast.Expres
 		return
 	}
 	pattern, written := arguments[0].(*ast.StringLiteral)
-	flags, said := arguments[1].(*ast.StringLiteral)
-	if written && said {
+	flags, literal := arguments[1].(*ast.StringLiteral)
+	if written && literal {
 		a.pattern(at, pattern.Value.String(), flags.Value.String())
 	}
 }

@@ -153,8 +153,8 @@ func (a *analysis) isLeaked(object string) bool {
 
 // nearName suggests a name for an undefined name at a position: one that the script declares and
 // that is in scope, or an input, or a global. It returns "" if none is similar.
-func (c *compilation) nearName(found *analysis, name string, at file.Idx, globals []string) string {
-	if guess := diag.DidYouMean(name, c.inScope(found, at)); guess != "" {
+func (c *compilation) nearName(a *analysis, name string, at file.Idx, globals []string) string {
+	if guess := diag.DidYouMean(name, c.inScope(a, at)); guess != "" {
 		return guess
 	}
 	if input := diag.Suggest(name, c.src.Inputs); input != "" && c.src.Kind != source.Hook {
@@ -164,12 +164,12 @@ func (c *compilation) nearName(found *analysis, name string, at file.Idx, global
 }
 
 // inScope returns the names that the author declares and that are in scope at a position.
-func (c *compilation) inScope(found *analysis, at file.Idx) []string {
-	if found.root == nil {
+func (c *compilation) inScope(a *analysis, at file.Idx) []string {
+	if a.root == nil {
 		return nil // the script was not parsed
 	}
 	s := scope{at: at}
-	s.node(found.root)
+	s.node(a.root)
 	text := c.text
 	// The author cannot use names that lowering creates.
 	return slices.DeleteFunc(s.names, func(name string) bool { return !strings.Contains(text, name) })

@@ -19,16 +19,16 @@ import (
 const maxReports = 50
 
 // check reports what certainly fails, or never matches, when the script runs.
-func (c *compilation) check(found *analysis) {
-	c.checkKeywords(found)
-	c.checkGroups(found)
-	c.checkMembers(found)
-	c.checkNames(found)
-	c.checkPromises(found)
-	c.checkResults(found)
-	c.checkLocales(found)
-	for _, pattern := range found.unicode {
-		if _, literal := pattern.(*ast.RegExpLiteral); !literal && found.bound["RegExp"] {
+func (c *compilation) check(a *analysis) {
+	c.checkKeywords(a)
+	c.checkGroups(a)
+	c.checkMembers(a)
+	c.checkNames(a)
+	c.checkPromises(a)
+	c.checkResults(a)
+	c.checkLocales(a)
+	for _, pattern := range a.unicode {
+		if _, literal := pattern.(*ast.RegExpLiteral); !literal && a.bound["RegExp"] {
 			continue
 		}
 		c.report(diag.Diagnostic{
@@ -141,14 +141,14 @@ func (c *compilation) report(d diag.Diagnostic, start, end file.Idx) {
 }
 
 // checkMembers reports members of vars, input and the host objects that do not exist.
-func (c *compilation) checkMembers(found *analysis) {
+func (c *compilation) checkMembers(a *analysis) {
 	vars, known := memberNames(c.src.Vars)
-	for _, m := range found.members {
+	for _, m := range a.members {
 		if len(c.list) >= maxReports {
 			return
 		}
 		root, _, _ := strings.Cut(m.object, ".")
-		if _, free := found.globalRef(root); !free || isObjectPrototypeMember(m.name) || found.assigned[m.object+"."+m.name] {
+		if _, free := a.globalRef(root); !free || isObjectPrototypeMember(m.name) || a.assigned[m.object+"."+m.name] {
 			continue
 		}
 		switch {
@@ -161,7 +161,7 @@ func (c *compilation) checkMembers(found *analysis) {
 				advice += ": " + strings.Join(c.src.Inputs, ", ")
 			}
 			severity := diag.Warning
-			if !found.isLeaked(m.object) && found.reassigned[m.object] == 0 && !found.isReferenced("globalThis") && c.ownText(m.start, m.end) {
+			if !a.isLeaked(m.object) && a.reassigned[m.object] == 0 && !a.isReferenced("globalThis") && c.ownText(m.start, m.end) {
 				severity = diag.Error
 			}
 			c.checkMember(m, c.src.Inputs, severity, "unknown-input", "there is no "+what+" %q", advice)
@@ -216,11 +216,11 @@ func (c *compilation) granted(kind string) []string {
 }
 
 // checkLocales warns of methods that format by locale, which the engine does not support.
-func (c *compilation) checkLocales(found *analysis) {
+func (c *compilation) checkLocales(a *analysis) {
 	if c.src.Kind == source.Code {
 		return
 	}
-	for _, method := range found.locales {
+	for _, method := range a.locales {
 		name := method.Name.String()
 		c.report(diag.Diagnostic{
 			Severity: diag.Warning, Code: "script-locale", Summary: name + " ignores locales in this JavaScript engine",

@@ -30,17 +30,17 @@ func isKeyword(argument ast.Expression) bool {
 const maxCallShown = 400
 
 // checkKeywords reports calls with Python keyword arguments, and suggests the call in JavaScript.
-func (c *compilation) checkKeywords(found *analysis) {
+func (c *compilation) checkKeywords(a *analysis) {
 	if c.src.Kind != source.Code {
 		return
 	}
-	for _, call := range found.keywords {
+	for _, call := range a.keywords {
 		if len(c.list) >= maxReports {
 			return
 		}
-		tool := c.isToolCall(found, call.Callee)
+		tool := c.isToolCall(a, call.Callee)
 		meant := tool || slices.ContainsFunc(call.ArgumentList, func(argument ast.Expression) bool {
-			return isKeyword(argument) && found.undeclared[argument.(*ast.AssignExpression).Left.(*ast.Identifier).Name.String()]
+			return isKeyword(argument) && a.undeclared[argument.(*ast.AssignExpression).Left.(*ast.Identifier).Name.String()]
 		})
 		if !meant {
 			continue
@@ -57,11 +57,11 @@ func (c *compilation) checkKeywords(found *analysis) {
 	}
 }
 
-func (c *compilation) isToolCall(found *analysis, callee ast.Expression) bool {
+func (c *compilation) isToolCall(a *analysis, callee ast.Expression) bool {
 	var object ast.Expression
 	switch n := callee.(type) {
 	case *ast.Identifier:
-		_, free := found.globalRef(n.Name.String())
+		_, free := a.globalRef(n.Name.String())
 		return free && slices.Contains(c.names().Bare, n.Name.String())
 	case *ast.DotExpression:
 		object = n.Left
@@ -72,7 +72,7 @@ func (c *compilation) isToolCall(found *analysis, callee ast.Expression) bool {
 	if !ok {
 		return false
 	}
-	_, free := found.globalRef(id.Name.String())
+	_, free := a.globalRef(id.Name.String())
 	return free && c.isGroup(id.Name.String())
 }
 
@@ -184,11 +184,11 @@ func (c *compilation) promiseCall(name string) (call string, ok bool) {
 
 // missingNames returns the messages of the ReferenceErrors for unknown names in agent code, up to a
 // limit. The messages suggest tools.
-func (c *compilation) missingNames(found *analysis) map[string]string {
+func (c *compilation) missingNames(a *analysis) map[string]string {
 	missing := map[string]string{}
-	for _, name := range slices.Sorted(maps.Keys(found.refs)) {
-		at, free := found.globalRef(name)
-		if !free || found.typeofTested[name] || c.isDefined(name) {
+	for _, name := range slices.Sorted(maps.Keys(a.refs)) {
+		at, free := a.globalRef(name)
+		if !free || a.typeofTested[name] || c.isDefined(name) {
 			continue
 		}
 		if len(missing) >= maxReports {
@@ -239,13 +239,13 @@ func metaToolHint(name string) string {
 }
 
 // checkGroups reports calls of a group of tools as if it were a tool.
-func (c *compilation) checkGroups(found *analysis) {
+func (c *compilation) checkGroups(a *analysis) {
 	if c.src.Kind != source.Code {
 		return
 	}
-	for _, call := range found.groupCalls {
+	for _, call := range a.groupCalls {
 		group := c.sourceOf(call.Callee)
-		if _, free := found.globalRef(group); !free || found.assigned[group] {
+		if _, free := a.globalRef(group); !free || a.assigned[group] {
 			continue
 		}
 		written := group + ".NAME"

@@ -44,7 +44,7 @@ func importTokens(text string) (tokens []syntax.Token, comments []syntax.Span) {
 		if l.joined {
 			t.Newline, l.joined = false, false
 		}
-		l.place(t)
+		l.track(t)
 		if l.state >= ofImport && t.Kind == syntax.Word && !l.python(&t) {
 			l.Prev = before
 			continue
@@ -53,7 +53,7 @@ func importTokens(text string) (tokens []syntax.Token, comments []syntax.Span) {
 	}
 }
 
-func (l *importLexer) place(t syntax.Token) {
+func (l *importLexer) track(t syntax.Token) {
 	var before syntax.Token
 	if n := len(l.tokens); n > 0 {
 		before = l.tokens[n-1]

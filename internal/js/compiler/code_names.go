@@ -216,19 +216,19 @@ func (n *ToolNames) suggestHyphenated(text string, at int) string {
 	if end < 0 {
 		end = len(text) - at
 	}
-	stands := text[start : at+end]
+	written := text[start : at+end]
 	ask := func(group, member string) string {
 		return "did you mean " + n.callExpr(group, member) + "? a name with characters other than letters, digits and _ needs brackets and quotes"
 	}
 	for _, group := range n.groups {
 		for _, m := range n.Members[group] {
-			if !isIdentifier(m.Name) && (stands == m.Name || stands == group+"."+m.Name || stands == m.Tool) {
+			if !isIdentifier(m.Name) && (written == m.Name || written == group+"."+m.Name || written == m.Tool) {
 				return ask(group, m.Name)
 			}
 		}
 	}
 	for _, tool := range n.tools {
-		if !isIdentifier(tool) && (stands == tool || stands == "tools."+tool) {
+		if !isIdentifier(tool) && (written == tool || written == "tools."+tool) {
 			return ask("tools", tool)
 		}
 	}

@@ -79,57 +79,57 @@ func (a *analysis) promiseCall(n ast.Expression) string {
 }
 
 // checkPromises reports uses of promises as if they were results.
-func (c *compilation) checkPromises(found *analysis) {
-	found.checkArguments()
-	for _, m := range found.promiseMembers {
-		if call, ok := c.promisingCall(found, m.object); ok {
+func (c *compilation) checkPromises(a *analysis) {
+	a.checkArguments()
+	for _, m := range a.promiseMembers {
+		if call, ok := c.promisingCall(a, m.object); ok {
 			c.checkPromise(m, fmt.Sprintf("did you forget await? write (await %s).%s", call, m.name))
 		}
 	}
-	for _, m := range found.promiseDestructured {
-		if call, ok := c.promisingCall(found, m.object); ok {
+	for _, m := range a.promiseDestructured {
+		if call, ok := c.promisingCall(a, m.object); ok {
 			c.checkPromise(m, fmt.Sprintf("did you forget await? write { %s } = await %s", m.name, call))
 		}
 	}
-	for _, m := range found.promiseUses {
-		c.checkUse(found, m, m.object)
+	for _, m := range a.promiseUses {
+		c.checkUse(a, m, m.object)
 	}
-	for _, m := range found.variableUses {
-		if !found.redeclared[m.object] && !found.assigned[m.object] {
-			c.checkUse(found, m, found.promiseVars[m.object])
+	for _, m := range a.variableUses {
+		if !a.redeclared[m.object] && !a.assigned[m.object] {
+			c.checkUse(a, m, a.promiseVars[m.object])
 		}
 	}
-	for _, m := range found.members {
-		if found.redeclared[m.object] || found.assigned[m.object] || found.assigned[m.object+"."+m.name] {
+	for _, m := range a.members {
+		if a.redeclared[m.object] || a.assigned[m.object] || a.assigned[m.object+"."+m.name] {
 			continue
 		}
-		if call, ok := c.promisingCall(found, found.promiseVars[m.object]); ok {
+		if call, ok := c.promisingCall(a, a.promiseVars[m.object]); ok {
 			c.checkPromise(m, fmt.Sprintf("did you forget await? write %s = await %s", m.object, call))
 		}
 	}
 }
 
 // checkUse reports a promise that is used as text or as a list.
-func (c *compilation) checkUse(found *analysis, m member, root string) {
-	if call, ok := c.promisingCall(found, root); ok {
+func (c *compilation) checkUse(a *analysis, m member, root string) {
+	if call, ok := c.promisingCall(a, root); ok {
 		c.report(diag.Diagnostic{Severity: c.severityOfUnawaited(), Code: "missing-await", Summary: m.name, Detail: "did you forget await? write await " + call}, m.start, m.end)
 	}
 }
 
 // checkResults reports members that no result of a granted object has.
-func (c *compilation) checkResults(found *analysis) {
+func (c *compilation) checkResults(a *analysis) {
 	if c.src.Kind == source.Code {
 		return // the results of tools are unknown
 	}
-	for _, m := range found.resultMembers {
-		c.checkResult(found, m.object, m)
+	for _, m := range a.resultMembers {
+		c.checkResult(a, m.object, m)
 	}
-	for _, m := range found.members {
-		if object, ok := found.resultVars[m.object]; ok && !found.redeclared[m.object] && !found.assigned[m.object] && !found.assigned[m.object+"."+m.name] {
-			c.checkResult(found, object, m)
+	for _, m := range a.members {
+		if object, ok := a.resultVars[m.object]; ok && !a.redeclared[m.object] && !a.assigned[m.object] && !a.assigned[m.object+"."+m.name] {
+			c.checkResult(a, object, m)
 		}
-		if response, ok := strings.CutSuffix(m.object, ".headers"); ok && found.resultVars[response] == "http" && !found.redeclared[response] && !found.assigned[response] {
-			if _, ok := c.promisingCall(found, "http"); ok && slices.Contains([]string{"get", "has", "entries", "keys", "values", "forEach"}, m.name) {
+		if response, ok := strings.CutSuffix(m.object, ".headers"); ok && a.resultVars[response] == "http" && !a.redeclared[response] && !a.assigned[response] {
+			if _, ok := c.promisingCall(a, "http"); ok && slices.Contains([]string{"get", "has", "entries", "keys", "values", "forEach"}, m.name) {
 				c.report(diag.Diagnostic{
 					Severity: diag.Warning, Code: "undefined-name", Summary: fmt.Sprintf("the headers of a response have no method %q", m.name),
 					Detail: fmt.Sprintf(`they are an object with names in lower case: write %s["content-type"]`, m.object),
@@ -139,9 +139,9 @@ func (c *compilation) checkResults(found *analysis) {
 	}
 }
 
-func (c *compilation) checkResult(found *analysis, object string, m member) {
+func (c *compilation) checkResult(a *analysis, object string, m member) {
 	names := membersOfResult(object)
-	if _, ok := c.promisingCall(found, object); !ok || names == nil || isObjectPrototypeMember(m.name) {
+	if _, ok := c.promisingCall(a, object); !ok || names == nil || isObjectPrototypeMember(m.name) {
 		return
 	}
 	what := "what " + object + " answers"
@@ -168,8 +168,8 @@ func membersOfResult(object string) []string {
 }
 
 // promisingCall returns the form of a call of a granted object that returns a promise.
-func (c *compilation) promisingCall(found *analysis, object string) (call string, ok bool) {
-	if _, free := found.globalRef(object); !free {
+func (c *compilation) promisingCall(a *analysis, object string) (call string, ok bool) {
+	if _, free := a.globalRef(object); !free {
 		return "", false
 	}
 	switch {

@@ -16,7 +16,7 @@ const noReturn = "no-return"
 
 // checkReturns warns of a script that must return a value and does not, or with an unused value as
 // last statement. A script with an effect may return nothing.
-func (c *compilation) checkReturns(function *ast.FunctionLiteral, found *analysis) {
+func (c *compilation) checkReturns(function *ast.FunctionLiteral, a *analysis) {
 	if c.src.Kind == source.Hook || c.src.Kind == source.Code || c.list.HasErrors() {
 		return
 	}
@@ -26,7 +26,7 @@ func (c *compilation) checkReturns(function *ast.FunctionLiteral, found *analysi
 	}
 	last := statements[len(statements)-1]
 	expression, _ := last.(*ast.ExpressionStatement)
-	if expression != nil && (isValue(expression.Expression) || !c.hasEffect(expression.Expression, found)) {
+	if expression != nil && (isValue(expression.Expression) || !c.hasEffect(expression.Expression, a)) {
 		c.report(diag.Diagnostic{
 			Severity: diag.Warning, Code: noReturn, Summary: "the value of the last line is dropped, and the script returns nothing",
 			Detail: "write return before it",
@@ -40,7 +40,7 @@ func (c *compilation) checkReturns(function *ast.FunctionLiteral, found *analysi
 		}, at, at+1)
 		return
 	}
-	if declaresValue(last) && !hasAwait(function.Body) && !c.hasEffect(nil, found) {
+	if declaresValue(last) && !hasAwait(function.Body) && !c.hasEffect(nil, a) {
 		c.report(diag.Diagnostic{
 			Severity: diag.Warning, Code: noReturn, Summary: "the script returns nothing and has no effect", Detail: "write return and the value",
 		}, startOf(last), startOf(last)+1)
@@ -133,12 +133,12 @@ func isValue(n ast.Expression) bool {
 
 // hasEffect reports whether a script that ends with an expression may have an effect: it uses a
 // host object with effects, or awaits.
-func (c *compilation) hasEffect(last ast.Expression, found *analysis) bool {
+func (c *compilation) hasEffect(last ast.Expression, a *analysis) bool {
 	switch last.(type) {
 	case *ast.AwaitExpression, *ast.AssignExpression:
 		return true
 	}
-	for name := range found.refs {
+	for name := range a.refs {
 		switch name {
 		case c.inputGlobal(), "agent", "call", "vars", "env", "uri", "value", "content", "JSON", "RegExp", "crypto", "dates", "numbers", "csv", "toml", "yaml",
 			"URL", "URLSearchParams", "TextEncoder", "TextDecoder", "structuredClone", "atob", "btoa":
@@ -148,7 +148,7 @@ func (c *compilation) hasEffect(last ast.Expression, found *analysis) bool {
 			return true
 		}
 	}
-	return found.isReferenced("globalThis")
+	return a.isReferenced("globalThis")
 }
 
 // ownText reports whether a range is in the script itself, not in an imported file.

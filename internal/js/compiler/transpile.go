@@ -31,7 +31,7 @@ const (
 // maxLowered limits the output of lowering and bundling, in bytes.
 const maxLowered = 1 << 20
 
-// transpiled reports whether a text needs a [Transpiler]. If the program has none, it adds a
+// transpiled reports whether a text needs a [transpile.Transpiler]. If the program has none, it adds a
 // diagnostic.
 func (c *compilation) transpiled(f syntax.Features) (needs, ok bool) {
 	var at diag.Range

@@ -14,26 +14,26 @@ import (
 
 // checkNames reports undefined names. A script that uses typeof for a name expects that it may be
 // absent, one that uses globalThis may define it there, and agent code runs up to the name.
-func (c *compilation) checkNames(found *analysis) {
+func (c *compilation) checkNames(a *analysis) {
 	known := append(globalsOf(&c.src, c.names()), builtins()...)
 	severity := diag.Error
-	if c.src.Kind == source.Code || found.isReferenced("globalThis") {
+	if c.src.Kind == source.Code || a.isReferenced("globalThis") {
 		severity = diag.Warning
 	}
-	for _, name := range slices.Sorted(maps.Keys(found.refs)) {
-		at, free := found.globalRef(name)
+	for _, name := range slices.Sorted(maps.Keys(a.refs)) {
+		at, free := a.globalRef(name)
 		if len(c.list) >= maxReports {
 			return
 		}
-		if !free || found.typeofTested[name] || c.isDefined(name) {
+		if !free || a.typeofTested[name] || c.isDefined(name) {
 			continue
 		}
 		d := diag.Diagnostic{Severity: severity, Code: "undefined-name", Summary: name + " is not defined", Detail: "declare it"}
 		if tool := c.toolAdvice(name, at); tool != "" {
 			d.Detail = tool // reported where it is called
-		} else if found.targets[name] && c.src.Kind != source.Code {
+		} else if a.targets[name] && c.src.Kind != source.Code {
 			d.Detail = "declare it with let or const"
-			if guess := diag.DidYouMean(name, c.inScope(found, at)); guess != "" {
+			if guess := diag.DidYouMean(name, c.inScope(a, at)); guess != "" {
 				d.Detail = guess + " Else declare it with let or const"
 			}
 		} else if c.src.Kind != source.Hook && slices.Contains(c.src.Inputs, name) {
@@ -47,7 +47,7 @@ func (c *compilation) checkNames(found *analysis) {
 			}
 		} else if guess := c.suggestTool(name); guess != "" {
 			d.Detail = guess
-		} else if guess := c.nearName(found, name, at, known); guess != "" {
+		} else if guess := c.nearName(a, name, at, known); guess != "" {
 			d.Detail = guess
 		}
 		c.report(d, at, at+file.Idx(len(name)))

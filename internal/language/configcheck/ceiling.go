@@ -16,8 +16,8 @@ func (c *checker) checkCeiling(kind, name string, granted grant.Set, ranges map[
 		return
 	}
 	// A value without a range already has an error of the decoder.
-	bound := func(place string, list []definition.Name, value, grants, detail string) {
-		if where, written := ranges[place]; written {
+	bound := func(key string, list []definition.Name, value, grants, detail string) {
+		if where, written := ranges[key]; written {
 			c.checkWithin(list, value, where, fmt.Sprintf("%s %q %s %q", kind, name, grants, value), detail)
 		}
 	}

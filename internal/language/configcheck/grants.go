@@ -31,8 +31,8 @@ type HostPaths struct {
 
 // CheckHost returns all errors in grants of host resources: files, programs and environment
 // variables. It also reports grants that are unsafe, unless the ceiling names them.
-func CheckHost(config *definition.Config, files []*definition.Definitions, places HostPaths) diag.List {
-	c := &hostChecker{checker: checker{config: config}, paths: places}
+func CheckHost(config *definition.Config, files []*definition.Definitions, paths HostPaths) diag.List {
+	c := &hostChecker{checker: checker{config: config}, paths: paths}
 	c.gatherReserved()
 	c.gatherWritten(files)
 	eachHookGrant(config.Hooks, func(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
@@ -94,7 +94,7 @@ func (c *hostChecker) checkGrants(kind, name string, granted grant.Set, ranges m
 	for _, g := range granted.FS {
 		where, written := ranges["fs."+g.Name+".root"]
 		if written && g.Root != "" {
-			c.checkRoot(what, place{path: g.Root, write: g.Write, named: c.ceilingOf(fsRoots), list: fsRoots, where: where, bounded: bounded})
+			c.checkRoot(what, grantedPath{path: g.Root, write: g.Write, named: c.ceilingOf(fsRoots), list: fsRoots, where: where, bounded: bounded})
 		}
 	}
 	for _, g := range granted.SQL {
@@ -104,7 +104,7 @@ func (c *hostChecker) checkGrants(kind, name string, granted grant.Set, ranges m
 		}
 		where, written := ranges["sql."+g.Name+".path"]
 		if written && g.Path != "" {
-			c.checkRoot(what, place{path: g.Path, write: g.Write, file: !g.PathFromCall, named: c.ceilingOf(sqlRoots), list: sqlRoots, where: where, bounded: bounded})
+			c.checkRoot(what, grantedPath{path: g.Path, write: g.Write, file: !g.PathFromCall, named: c.ceilingOf(sqlRoots), list: sqlRoots, where: where, bounded: bounded})
 		}
 	}
 	for _, g := range granted.Exec {
@@ -122,8 +122,8 @@ func (c *hostChecker) checkGrants(kind, name string, granted grant.Set, ranges m
 	}
 }
 
-// place is a granted directory or file.
-type place struct {
+// grantedPath is a granted directory or file.
+type grantedPath struct {
 	path        string
 	write, file bool
 	// named are the paths in the list of the ceiling; nil means no limit.
@@ -151,7 +151,7 @@ func (c *hostChecker) ceilingOf(list string) []definition.Name {
 }
 
 // checkRoot checks the path of one grant.
-func (c *hostChecker) checkRoot(what string, p place) {
+func (c *hostChecker) checkRoot(what string, p grantedPath) {
 	where := p.where
 	real, err := c.paths.Find(p.path)
 	if why := c.unsafeRoot(p, real); why != "" && !c.ceilingUnknown() && !p.isNamed(real) {
@@ -188,13 +188,13 @@ func (c *hostChecker) checkDatabaseFile(where diag.Range, err error) {
 }
 
 // isNamed reports whether the ceiling names exactly this path, not only a parent.
-func (p place) isNamed(real string) bool {
+func (p grantedPath) isNamed(real string) bool {
 	return slices.ContainsFunc(p.named, func(n definition.Name) bool { return n.Text == p.path || n.Text == real })
 }
 
 // isCovered reports whether a path is in a directory of the ceiling, after links are resolved.
 // An unresolved path is never covered.
-func (c *hostChecker) isCovered(p place, real string) bool {
+func (c *hostChecker) isCovered(p grantedPath, real string) bool {
 	return real != "" && slices.ContainsFunc(p.named, func(n definition.Name) bool {
 		bound, _ := c.paths.Find(n.Text)
 		return bound != "" && within(real, bound)
@@ -256,7 +256,7 @@ func (c *hostChecker) checkSecrets(what string, granted grant.Set, ranges map[st
 // checkUserTokens checks the uses of user tokens in the grants of a definition. They are
 // allowed only in headers of requests, and only if the call has a user.
 func (c *hostChecker) checkUserTokens(kind, what string, granted grant.Set, ranges map[string]diag.Range) {
-	judge := func(v grant.Value, object, problem, detail string) {
+	check := func(v grant.Value, object, problem, detail string) {
 		v.EachSecret(func(name string) {
 			secret := c.userTokenSecret(name)
 			if where, written := ranges[object]; written && secret != nil {
@@ -267,16 +267,16 @@ func (c *hostChecker) checkUserTokens(kind, what string, granted grant.Set, rang
 	const alone = "use such a token only in headers of requests"
 	for _, g := range granted.Exec {
 		for _, v := range g.Env {
-			judge(v.Value, "exec."+g.Name, "passes a user token to a program", alone)
+			check(v.Value, "exec."+g.Name, "passes a user token to a program", alone)
 		}
 	}
 	for _, g := range granted.SQL {
-		judge(g.DSN, "sql."+g.Name, "opens a database with a user token", alone)
+		check(g.DSN, "sql."+g.Name, "opens a database with a user token", alone)
 	}
 	for _, g := range granted.HTTP {
 		for _, h := range g.Headers {
 			if kind == "hook" {
-				judge(h.Value, "http."+g.Name, "sends a user token", "a hook has no user; use a secret of the server")
+				check(h.Value, "http."+g.Name, "sends a user token", "a hook has no user; use a secret of the server")
 			}
 		}
 	}
@@ -287,7 +287,7 @@ func (c *hostChecker) checkUserTokens(kind, what string, granted grant.Set, rang
 func (c *hostChecker) checkUpstreamTokens() {
 	for i := range c.config.Upstreams {
 		u := &c.config.Upstreams[i]
-		judge := func(v grant.Value) {
+		check := func(v grant.Value) {
 			v.EachSecret(func(name string) {
 				if secret := c.userTokenSecret(name); secret != nil {
 					c.fail("bad-grant", u.NameRange, fmt.Sprintf("the upstream %q uses a user token, %q", u.Name, name),
@@ -296,10 +296,10 @@ func (c *hostChecker) checkUpstreamTokens() {
 			})
 		}
 		for _, h := range u.Grant.Headers {
-			judge(h.Value)
+			check(h.Value)
 		}
 		for _, v := range u.Env {
-			judge(v.Value)
+			check(v.Value)
 		}
 	}
 }

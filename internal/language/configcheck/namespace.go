@@ -40,8 +40,8 @@ func (n *namespace) names() []string {
 
 // define adds a name, and reports a second definition in another file.
 func (c *checker) define(n *namespace, name string, where diag.Range) {
-	first, twice := n.places[name]
-	if !twice {
+	first, duplicate := n.places[name]
+	if !duplicate {
 		n.places[name] = where
 		return
 	}
@@ -163,8 +163,8 @@ func (c *checker) claimURI(taken map[string]diag.Range, uri string, where diag.R
 	if uri == "" {
 		return // the decoder has reported it
 	}
-	first, twice := taken[uri]
-	if !twice {
+	first, duplicate := taken[uri]
+	if !duplicate {
 		taken[uri] = where
 		return
 	}

@@ -103,7 +103,7 @@ func (c *hostChecker) reserve(r reserved) {
 
 // unsafeRoot returns what an unsafe root gives access to, by its written and its resolved path,
 // or "".
-func (c *hostChecker) unsafeRoot(p place, real string) string {
+func (c *hostChecker) unsafeRoot(p grantedPath, real string) string {
 	for _, path := range []string{p.path, real} {
 		if !filepath.IsAbs(path) {
 			continue
@@ -322,9 +322,9 @@ func codeFromScript(g grant.Exec, real string) (argument int, why string) {
 func codeArgument(argv, valued []string) int {
 	written := false
 	for i, argument := range argv {
-		behind := i > 0 && slices.Contains(codeOptions, argv[i-1])
+		afterOption := i > 0 && slices.Contains(codeOptions, argv[i-1])
 		switch {
-		case hasParam(argument) && (!written || behind || strings.HasPrefix(argument, "-")):
+		case hasParam(argument) && (!written || afterOption || strings.HasPrefix(argument, "-")):
 			return i
 		case !strings.HasPrefix(argument, "-") && (i == 0 || !slices.Contains(valued, argv[i-1])) && !slices.Contains(valued, argument):
 			written = true

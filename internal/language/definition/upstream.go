@@ -284,7 +284,7 @@ func isPrivateHost(host string) bool {
 type Container struct {
 	Image string
 	Port  int
-	// Path is the path of the MCP endpoint, with [container.DefaultPath] filled in.
+	// Path is the path of the MCP endpoint, with the default path filled in.
 	Path string
 	// Command replaces the command of the image, after its entry point.
 	Command []string

@@ -159,7 +159,7 @@ func (d *decoder) duration(body *hclsyntax.Body, name string, fallback time.Dura
 }
 
 // durationWithin is duration with another maximum.
-func (d *decoder) durationWithin(body *hclsyntax.Body, name string, fallback, most time.Duration) time.Duration {
+func (d *decoder) durationWithin(body *hclsyntax.Body, name string, fallback, limit time.Duration) time.Duration {
 	text, where, ok := d.word(body, name, "a duration", func(cty.Value) string { return "write a string with a unit, such as \"5s\", \"500ms\" or \"2m\"" })
 	if !ok {
 		return fallback
@@ -169,8 +169,8 @@ func (d *decoder) durationWithin(body *hclsyntax.Body, name string, fallback, mo
 		d.fail("bad-value", where, fmt.Sprintf("%q is not a duration", name), "write a number with a unit, such as \"5s\", \"500ms\" or \"2m\"")
 		return fallback
 	}
-	if t <= 0 || t > most {
-		d.fail("bad-value", where, fmt.Sprintf("%q is out of range", name), fmt.Sprintf("write a duration above 0s and at most %s", formatDuration(most)))
+	if t <= 0 || t > limit {
+		d.fail("bad-value", where, fmt.Sprintf("%q is out of range", name), fmt.Sprintf("write a duration above 0s and at most %s", formatDuration(limit)))
 		return fallback
 	}
 	return t

@@ -81,11 +81,11 @@ func TestBigint_errors(t *testing.T) {
 			_, more := file.Decode(Scope{})
 			problems = append(problems, more...)
 		}
-		var told []string
+		var got []string
 		for _, p := range problems {
-			told = append(told, p.Summary+": "+p.Detail)
+			got = append(got, p.Summary+": "+p.Detail)
 		}
-		if diff := cmp.Diff([]string{row.want}, told); diff != "" {
+		if diff := cmp.Diff([]string{row.want}, got); diff != "" {
 			t.Errorf("%s\n%s", row.text, diff)
 		}
 	}

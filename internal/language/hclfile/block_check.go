@@ -20,7 +20,7 @@ func (d *decoder) checkBody(b *hclsyntax.Block) {
 // check reports everything in body that its rule does not allow. what names the block in
 // messages, such as "a tool block"; head is its range.
 func (d *decoder) check(body *hclsyntax.Body, r *rule, what string, head hcl.Range) {
-	told := &reportedLists{}
+	listed := &reportedLists{}
 	var unknown []*hclsyntax.Attribute
 	for name, attr := range body.Attributes {
 		if r.arg(name) == nil && !r.anyArgument {
@@ -34,12 +34,12 @@ func (d *decoder) check(body *hclsyntax.Body, r *rule, what string, head hcl.Ran
 			d.fail("unknown-argument", where, fmt.Sprintf("%q is a block in %s, not an argument", name, what),
 				fmt.Sprintf("write %s { … } without the equals sign", header(name, r.block(name))))
 		} else {
-			d.fail("unknown-argument", where, fmt.Sprintf("%s has no argument %q", what, name), told.advice(name, r))
+			d.fail("unknown-argument", where, fmt.Sprintf("%s has no argument %q", what, name), listed.advice(name, r))
 		}
 	}
 	seen := map[string]hcl.Range{}
 	for _, b := range body.Blocks {
-		d.checkBlock(b, r, what, seen, told)
+		d.checkBlock(b, r, what, seen, listed)
 	}
 	for _, a := range r.args {
 		if a.required && !d.hasSimilar(body, r, a.name) {
@@ -92,9 +92,9 @@ func (l *reportedLists) advice(name string, r *rule) string {
 	return l.once(orList(orList("", "its arguments are", r.argNames()), "its blocks are", r.blocks))
 }
 
-func (d *decoder) checkBlock(b *hclsyntax.Block, r *rule, what string, seen map[string]hcl.Range, told *reportedLists) {
+func (d *decoder) checkBlock(b *hclsyntax.Block, r *rule, what string, seen map[string]hcl.Range, listed *reportedLists) {
 	if !r.hasBlock(b.Type) {
-		d.unknownBlock(b, r, what, told)
+		d.unknownBlock(b, r, what, listed)
 		return
 	}
 	br := r.block(b.Type)
@@ -113,14 +113,14 @@ func (d *decoder) checkBlock(b *hclsyntax.Block, r *rule, what string, seen map[
 	}
 }
 
-func (d *decoder) unknownBlock(b *hclsyntax.Block, r *rule, what string, told *reportedLists) {
+func (d *decoder) unknownBlock(b *hclsyntax.Block, r *rule, what string, listed *reportedLists) {
 	where := d.f.rng(b.TypeRange)
 	if a := r.arg(b.Type); a != nil {
 		d.fail("unknown-block", where, fmt.Sprintf("%q is an argument of %s, not a block", b.Type, what), missingDetail(*a))
 		return
 	}
-	if place := fileHint(b.Type); place != "" && r == fileRules[d.f.kind] {
-		d.fail("misplaced-block", where, fmt.Sprintf("%s does not belong in %s", article(b.Type), what), "move it to "+place)
+	if hint := fileHint(b.Type); hint != "" && r == fileRules[d.f.kind] {
+		d.fail("misplaced-block", where, fmt.Sprintf("%s does not belong in %s", article(b.Type), what), "move it to "+hint)
 		return
 	}
 	detail := r.didYouMean(b.Type)
@@ -136,7 +136,7 @@ func (d *decoder) unknownBlock(b *hclsyntax.Block, r *rule, what string, told *r
 		detail = "move it out of all blocks"
 	}
 	if detail == "" {
-		detail = cmp.Or(told.once(orList("", "its blocks are", r.blocks)), "it has only arguments")
+		detail = cmp.Or(listed.once(orList("", "its blocks are", r.blocks)), "it has only arguments")
 	}
 	d.fail("unknown-block", where, fmt.Sprintf("%s has no block %q", what, b.Type), detail)
 }

@@ -40,16 +40,16 @@ func hasMisplacedGrant(body *hclsyntax.Body, r *rule) bool {
 	isGrant := func(word string) bool {
 		return word == "allow" || rules["allow"].hasBlock(word) || slices.Contains(askNames, word)
 	}
-	stray := func(word string) bool {
+	misplaced := func(word string) bool {
 		return r.arg(word) == nil && !r.hasBlock(word) && (isGrant(word) || isGrant(r.suggest(word)))
 	}
 	for name := range body.Attributes {
-		if stray(name) {
+		if misplaced(name) {
 			return true
 		}
 	}
 	return slices.ContainsFunc(body.Blocks, func(b *hclsyntax.Block) bool {
-		return stray(b.Type) || (b.Type == "allow" || b.Type == "ask") && hasMisplacedGrant(b.Body, rules[b.Type])
+		return misplaced(b.Type) || (b.Type == "allow" || b.Type == "ask") && hasMisplacedGrant(b.Body, rules[b.Type])
 	})
 }
 

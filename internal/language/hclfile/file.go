@@ -97,7 +97,7 @@ func Parse(src Source, kind Kind) (_ *File, problems diag.List) {
 		return nil, diag.List{*problem}
 	}
 	f.source = string(src.Bytes)
-	f.positions = newPlaces(f.source)
+	f.positions = newPositions(f.source)
 	if isJSON(src.Path) {
 		problems = f.parseJSON()
 	} else {
@@ -144,7 +144,7 @@ func checkBytes(src Source) *diag.Diagnostic {
 		at, summary, detail = bytes.IndexByte(src.Bytes, 0), "the file contains a NUL byte", "save it as UTF-8 text"
 	}
 	if at >= 0 {
-		pos := newPlaces(string(src.Bytes[:at])).pos(string(src.Bytes[:at]), at)
+		pos := newPositions(string(src.Bytes[:at])).pos(string(src.Bytes[:at]), at)
 		return &diag.Diagnostic{Code: "not-utf8", Range: diag.Range{File: src.Path, Start: pos, End: pos}, Summary: summary, Detail: detail}
 	}
 	return nil
@@ -250,7 +250,7 @@ const markEvery = 256
 // positions converts byte offsets to lines and columns.
 type positions []diag.Pos
 
-func newPlaces(source string) positions {
+func newPositions(source string) positions {
 	p := make(positions, 1, 1+len(source)/markEvery)
 	p[0] = diag.Pos{Line: 1, Column: 1}
 	if strings.HasPrefix(source, byteOrderMark) {

@@ -138,7 +138,7 @@ func FuzzScan(f *testing.F) {
 		if !utf8.Valid(src) || slices.Contains(src, 0) || strings.HasPrefix(string(src), byteOrderMark) {
 			return
 		}
-		file := &File{path: "x.hcl", source: string(src), positions: newPlaces(string(src))}
+		file := &File{path: "x.hcl", source: string(src), positions: newPositions(string(src))}
 		heredocs, problem := scan(src)
 		if problem != nil {
 			return

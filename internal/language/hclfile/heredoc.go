@@ -344,7 +344,7 @@ func Format(src Source) (_ []byte, problems diag.List) {
 	if problem := checkBytes(src); problem != nil {
 		return nil, diag.List{*problem}
 	}
-	f.source, f.positions = string(src.Bytes), newPlaces(string(src.Bytes))
+	f.source, f.positions = string(src.Bytes), newPositions(string(src.Bytes))
 	if problems := f.parseHCL(src.Bytes); f.body == nil || f.broken {
 		return nil, f.finish(problems)
 	}

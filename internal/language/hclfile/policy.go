@@ -66,10 +66,10 @@ func (d *decoder) decision(b *hclsyntax.Block) {
 	}
 	switch {
 	case len(written) > 1:
-		said := fmt.Sprintf("the policy has both %q and %q", written[0].Name, written[1].Name)
+		summary := fmt.Sprintf("the policy has both %q and %q", written[0].Name, written[1].Name)
 		slices.SortFunc(written, func(a, b *hclsyntax.Attribute) int { return a.NameRange.Start.Byte - b.NameRange.Start.Byte })
 		earlier, later := written[0], written[1]
-		d.fail("contradiction", d.f.rng(later.NameRange), said, "write two policies: every policy must allow a call",
+		d.fail("contradiction", d.f.rng(later.NameRange), summary, "write two policies: every policy must allow a call",
 			diag.Note{Range: d.f.rng(earlier.NameRange), Message: fmt.Sprintf("%q is set here", earlier.Name)})
 	case !d.hasSimilar(b.Body, rules["policy"], decisionNames[:]...):
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the policy decides nothing", "write allow = \"…\", deny = \"…\" or requires_approval = \"…\", a CEL expression")

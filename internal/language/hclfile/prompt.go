@@ -167,7 +167,7 @@ func (d *decoder) media(b *hclsyntax.Block) *definition.Media {
 
 func (d *decoder) embedded(b *hclsyntax.Block, r *rule, names []string) *definition.Embedded {
 	d.check(b.Body, r, "a resource block in a message", b.DefRange())
-	e := &definition.Embedded{URI: d.uriPhrase(b.Body, names)}
+	e := &definition.Embedded{URI: d.uriText(b.Body, names)}
 	switch from := d.exactlyOne(b, r, "the resource is empty", "text", "base64", "file"); from {
 	case "":
 	case "text":
@@ -186,14 +186,14 @@ func (d *decoder) embedded(b *hclsyntax.Block, r *rule, names []string) *definit
 func (d *decoder) link(b *hclsyntax.Block, names []string) *definition.Link {
 	d.checkBody(b)
 	return &definition.Link{
-		URI: d.uriPhrase(b.Body, names), Name: d.textTemplate(b.Body, "name", "argument", names),
+		URI: d.uriText(b.Body, names), Name: d.textTemplate(b.Body, "name", "argument", names),
 		Title: d.textTemplate(b.Body, "title", "argument", names), Description: d.textTemplate(b.Body, "description", "argument", names),
 		MIMEType: d.mimeType(b.Body), Size: d.contentSize(b.Body),
 	}
 }
 
-// uriPhrase decodes "uri" with placeholders. Without placeholders, it must be a valid URI.
-func (d *decoder) uriPhrase(body *hclsyntax.Body, names []string) definition.TextTemplate {
+// uriText decodes "uri" with placeholders. Without placeholders, it must be a valid URI.
+func (d *decoder) uriText(body *hclsyntax.Body, names []string) definition.TextTemplate {
 	p := d.textTemplate(body, "uri", "argument", names)
 	if p == nil || slices.ContainsFunc(p, func(piece definition.TemplatePart) bool { return piece.Name != "" }) {
 		return p

@@ -184,8 +184,8 @@ const lookahead = 256
 // end of the line.
 func (r *redactor) inside(i int) hclsyntax.Tokens {
 	depth := 0
-	most := min(len(r.tokens), i+lookahead)
-	for j := i; j < most; j++ {
+	end := min(len(r.tokens), i+lookahead)
+	for j := i; j < end; j++ {
 		switch r.tokens[j].Type {
 		case hclsyntax.TokenOBrace:
 			depth++
@@ -197,7 +197,7 @@ func (r *redactor) inside(i int) hclsyntax.Tokens {
 			return r.tokens[i:j]
 		}
 	}
-	return r.tokens[i:most]
+	return r.tokens[i:end]
 }
 
 // refers reports whether the name at token i is part of a reference, or a keyword. Neither is

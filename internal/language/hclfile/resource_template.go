@@ -49,7 +49,7 @@ func (d *decoder) uriTemplate(attr *hclsyntax.Attribute, body *hclsyntax.Body) *
 		if refused.Ambiguous {
 			code = "ambiguous-template"
 		}
-		d.fail(code, d.placeOf(attr.Expr, text, refused.Start, refused.End), refused.Message, refused.Hint)
+		d.fail(code, d.partRange(attr.Expr, text, refused.Start, refused.End), refused.Message, refused.Hint)
 		return nil
 	case !definition.HasScheme(text):
 		d.fail("bad-uri", d.f.rng(attr.Expr.Range()), "the URIs of the template are not absolute", "start it with a scheme, such as \"crm://customers/{id}\"")

@@ -18,21 +18,21 @@ import (
 // of objects are in declared order.
 type schemaWriter struct {
 	out []byte
-	// place records the range of the part at a JSON pointer; it may be nil.
-	place func(pointer string, where hcl.Range)
+	// locate records the range of the part at a JSON pointer; it may be nil.
+	locate func(pointer string, where hcl.Range)
 	// safe limits integers to the exact integers of JavaScript. named writes bigint instead of
 	// integer.
 	safe, named bool
 }
 
-// origins returns a place function that fills a map.
+// origins returns a locate function that fills a map.
 func (d *decoder) origins(m map[string]diag.Range) func(string, hcl.Range) {
 	return func(pointer string, where hcl.Range) { m[pointer] = d.f.rng(where) }
 }
 
 func (w *schemaWriter) note(pointer string, where hcl.Range) {
-	if w.place != nil {
-		w.place(pointer, where)
+	if w.locate != nil {
+		w.locate(pointer, where)
 	}
 }
 
@@ -323,9 +323,9 @@ func (d *decoder) schemaFile(x *hclsyntax.FunctionCallExpr, where diag.Range) (j
 }
 
 // checkedSchema returns the text of a schema, or reports why it is not valid JSON.
-func (d *decoder) checkedSchema(t diag.Text, where diag.Range, place func(*diag.Diagnostic)) (json.RawMessage, diag.Range, bool) {
+func (d *decoder) checkedSchema(t diag.Text, where diag.Range, locate func(*diag.Diagnostic)) (json.RawMessage, diag.Range, bool) {
 	if problem := checkJSON(t); problem != nil {
-		place(problem)
+		locate(problem)
 		d.problems = append(d.problems, *problem)
 		return nil, where, false
 	}

@@ -93,7 +93,7 @@ func (d *decoder) checkClients(secrets []definition.Secret) {
 // checkRedirectURLs reports two secrets with the same redirect URL: only one could listen
 // there, and a code would not identify its server.
 func (d *decoder) checkRedirectURLs(secrets []definition.Secret) {
-	doors := map[string]diag.Range{}
+	listeners := map[string]diag.Range{}
 	for _, s := range secrets {
 		if s.OAuth == nil || s.OAuth.RedirectURL == "" {
 			continue
@@ -102,16 +102,16 @@ func (d *decoder) checkRedirectURLs(secrets []definition.Secret) {
 		if err != nil {
 			continue // the decoder has reported it
 		}
-		door, own := "port "+u.Port(), "use different ports"
+		listener, advice := "port "+u.Port(), "use different ports"
 		if isServerURL(u) {
-			door, own = u.Path, "use different paths"
+			listener, advice = u.Path, "use different paths"
 		}
-		if first, taken := doors[door]; taken {
-			d.fail("contradiction", s.OAuth.RedirectRange, "two secrets redirect users to "+door, own,
+		if first, taken := listeners[listener]; taken {
+			d.fail("contradiction", s.OAuth.RedirectRange, "two secrets redirect users to "+listener, advice,
 				diag.Note{Range: first, Message: "the first one is here"})
 			continue
 		}
-		doors[door] = s.OAuth.RedirectRange
+		listeners[listener] = s.OAuth.RedirectRange
 	}
 }
 

@@ -35,7 +35,7 @@ func (f *File) splitBlocks(start int, found diag.List) diag.List {
 	for s.at < len(s.src) && !s.stopped {
 		s.block(body)
 	}
-	s.place(0)
+	s.startPart(0)
 	body.SrcRange = hcl.Range{Start: hcl.Pos{Byte: s.parsed}, End: hcl.Pos{Byte: s.parsed + len(s.src)}}
 	f.body = body
 	if !s.problems.HasErrors() {
@@ -226,14 +226,14 @@ func (s *splitter) heredocBytes() (n int) {
 // appended.
 func (s *splitter) parse(from, to int, tail string) (*hclsyntax.Body, hcl.Diagnostics) {
 	start := s.parsed
-	s.place(from)
+	s.startPart(from)
 	text := make([]byte, 0, to-from+len(tail))
 	at := from
 	for _, h := range s.heredocs {
 		h.cut = start + len(text) + h.open - at
 		text = append(text, s.src[at:h.start]...)
 		s.parsed = start + len(text)
-		s.place(h.end)
+		s.startPart(h.end)
 		s.f.heredocs = append(s.f.heredocs, h)
 		at = h.end
 	}
@@ -243,8 +243,8 @@ func (s *splitter) parse(from, to int, tail string) (*hclsyntax.Body, hcl.Diagno
 	return parsed.Body.(*hclsyntax.Body), found
 }
 
-// place records that the next text for HCL is at an offset of the source.
-func (s *splitter) place(offset int) {
+// startPart records that the next text for HCL is at an offset of the source.
+func (s *splitter) startPart(offset int) {
 	s.f.skipped = append(s.f.skipped, skippedRange{at: s.parsed, skipped: offset - s.parsed})
 }
 

@@ -112,8 +112,8 @@ func read(file *File) (any, diag.List) {
 		return file.DecodeConfig(definition.VarValues{})
 	}
 	locals, problems := JoinLocals([]*File{file}, nil, file.Incomplete())
-	said, more := file.Decode(Scope{Incomplete: file.Incomplete(), Locals: locals, ReadFile: func(string) ([]byte, error) { return []byte(`{"type":"object"}`), nil }})
-	return said, append(problems, more...)
+	definitions, more := file.Decode(Scope{Incomplete: file.Incomplete(), Locals: locals, ReadFile: func(string) ([]byte, error) { return []byte(`{"type":"object"}`), nil }})
+	return definitions, append(problems, more...)
 }
 
 func told(problems diag.List) []string {

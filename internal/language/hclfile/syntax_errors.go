@@ -30,7 +30,7 @@ func (f *File) syntaxProblems(found hcl.Diagnostics) diag.List {
 func (f *File) syntaxProblem(p *hcl.Diagnostic) diag.Diagnostic {
 	d := diag.Diagnostic{
 		Code: "syntax", Range: diag.Range{File: f.path},
-		Summary: lowerFirst(p.Summary), Detail: lowerFirst(withoutPlaces(p.Detail)),
+		Summary: lowerFirst(p.Summary), Detail: lowerFirst(withoutPositions(p.Detail)),
 	}
 	if p.Severity == hcl.DiagWarning {
 		d.Severity = diag.Warning
@@ -71,9 +71,9 @@ func bodyAt(body *hclsyntax.Body, offset int) *hclsyntax.Body {
 	return body
 }
 
-// withoutPlaces removes " at :line,column-column". HCL's lines exclude heredoc text, and the
+// withoutPositions removes " at :line,column-column". HCL's lines exclude heredoc text, and the
 // diagnostic has correct ranges.
-func withoutPlaces(s string) string {
+func withoutPositions(s string) string {
 	for {
 		before, after, found := strings.Cut(s, " at :")
 		if !found {

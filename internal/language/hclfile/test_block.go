@@ -158,7 +158,7 @@ func (d *decoder) agent(body *hclsyntax.Body) *definition.TestAgent {
 	return a
 }
 
-// principalKinds are the kinds of [identity.Principal].
+// principalKinds are the kinds of identity.Principal.
 var principalKinds = []string{"anonymous", "local", "key", "jwt", "mtls"}
 
 // checkKindOf reports an unknown kind of principal.

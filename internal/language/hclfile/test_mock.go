@@ -162,11 +162,11 @@ func (d *decoder) endOfProgram(b *hclsyntax.Block, m *definition.Mock, hasText b
 	if attr == nil || m.Body == nil {
 		return
 	}
-	var told struct {
+	var output struct {
 		Code           int
 		Stdout, Stderr string
 	}
-	known := json.Unmarshal(m.Body, &end) == nil && json.Unmarshal(m.Body, &told) == nil
+	known := json.Unmarshal(m.Body, &end) == nil && json.Unmarshal(m.Body, &output) == nil
 	for name := range end {
 		known = known && (name == "code" || name == "stdout" || name == "stderr")
 	}

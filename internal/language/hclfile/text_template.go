@@ -32,8 +32,8 @@ func (d *decoder) textTemplate(body *hclsyntax.Body, name, what string, names []
 	phrase, bad := definition.TextTemplate{}, map[string]bool{}
 	var literal []byte
 	fail := func(slot string, start, end int, code, summary, detail string) {
-		if !bad[slot] && len(d.problems) < maxCollected { // placeOf takes time
-			d.fail(code, d.placeOf(body.Attributes[name].Expr, text, start, end), summary, detail)
+		if !bad[slot] && len(d.problems) < maxCollected { // partRange takes time
+			d.fail(code, d.partRange(body.Attributes[name].Expr, text, start, end), summary, detail)
 		}
 		bad[slot] = true
 	}
@@ -102,9 +102,9 @@ func (d *decoder) interpolates(x hclsyntax.Expression, what string, names []stri
 	return false
 }
 
-// placeOf returns the range of a part of a computed text, or the range of the whole if the part
+// partRange returns the range of a part of a computed text, or the range of the whole if the part
 // is not literal.
-func (d *decoder) placeOf(x hclsyntax.Expression, text string, start, end int) diag.Range {
+func (d *decoder) partRange(x hclsyntax.Expression, text string, start, end int) diag.Range {
 	where := d.f.rng(x.Range())
 	part := text[start:end]
 	source := d.f.source[where.Start.Byte:where.End.Byte]

@@ -87,7 +87,7 @@ func (d *decoder) inputs(b *hclsyntax.Block, t *definition.Tool) {
 		open = true // unless it was reported; then any argument is possible
 	}
 	if t.Input == nil {
-		w := schemaWriter{place: d.origins(t.InputOrigin), safe: true}
+		w := schemaWriter{locate: d.origins(t.InputOrigin), safe: true}
 		w.object(sent, open)
 		t.Input = w.out
 		if len(t.BigInts) > 0 {
@@ -133,7 +133,7 @@ func (d *decoder) outputs(b *hclsyntax.Block, t *definition.Tool) {
 		return
 	}
 	t.OutputOrigin = map[string]diag.Range{}
-	w := schemaWriter{place: d.origins(t.OutputOrigin)}
+	w := schemaWriter{locate: d.origins(t.OutputOrigin)}
 	w.object(fields, false)
 	t.Output = w.out
 	t.SensitiveOutput = sensitivePointers(fields, "")

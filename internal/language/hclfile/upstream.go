@@ -143,10 +143,10 @@ func (d *decoder) upstreamNames(b *hclsyntax.Block, u *definition.Upstream) {
 		key, value := exprs(from)
 		to, where := u.Rename[from], d.f.rng(hcl.RangeBetween(key.Range(), value.Range()))
 		u.RenameRanges[to] = where
-		switch first, twice := given[to]; {
+		switch first, duplicate := given[to]; {
 		case !definition.IsToolName(to):
 			d.fail("bad-name", where, fmt.Sprintf("the new name of %q is not valid", clip(from)), fmt.Sprintf("use 1 to %d of the characters A-Z a-z 0-9 _ . - /", definition.MaxPatternName))
-		case twice:
+		case duplicate:
 			d.fail("bad-name", where, fmt.Sprintf("%q and %q get the same name", clip(first), clip(from)), "use different names")
 		}
 		given[to] = from

@@ -165,17 +165,17 @@ func (d *decoder) objectType(x *hclsyntax.FunctionCallExpr) *valueType {
 		return nil
 	}
 	t := &valueType{kind: objectKind, where: x.Range()}
-	good := true
+	valid := true
 	for _, item := range o.Items {
 		a, ok := d.attrOfType(item)
 		if ok && t.attr(a.name) != nil {
 			d.duplicate(a.where, t.attr(a.name).where, fmt.Sprintf("the object has a second attribute %q", a.name))
 			continue
 		}
-		good = good && ok
+		valid = valid && ok
 		t.attrs = append(t.attrs, a)
 	}
-	if !good {
+	if !valid {
 		return nil
 	}
 	return t
@@ -295,15 +295,15 @@ func asKind(v cty.Value, wanted kind) string {
 }
 
 func (d *decoder) checkItems(x hclsyntax.Expression, v cty.Value, t *valueType, what string) bool {
-	good := true
+	valid := true
 	i := 0
 	for it := v.ElementIterator(); it.Next(); i++ {
 		_, item := it.Element()
 		if !d.checkType(itemExpr(x, i), item, t.elem, "an item of "+what) {
-			good = false
+			valid = false
 		}
 	}
-	return good
+	return valid
 }
 
 // itemExpr returns the expression of list item i, or x if the list is not literal.
@@ -335,20 +335,20 @@ func (d *decoder) memberExprs(x hclsyntax.Expression) func(name string) (key, va
 
 func (d *decoder) checkValues(x hclsyntax.Expression, v cty.Value, t *valueType, what string) bool {
 	exprs := d.memberExprs(x)
-	good := true
+	valid := true
 	for it := v.ElementIterator(); it.Next(); {
 		key, value := it.Element()
 		_, at := exprs(key.AsString())
 		if !d.checkType(at, value, t.elem, "a value of "+what) {
-			good = false
+			valid = false
 		}
 	}
-	return good
+	return valid
 }
 
 func (d *decoder) checkObject(x hclsyntax.Expression, v cty.Value, t *valueType, what string) bool {
 	exprs := d.memberExprs(x)
-	good := true
+	valid := true
 	present := map[string]bool{}
 	for it := v.ElementIterator(); it.Next(); {
 		k, value := it.Element()
@@ -358,18 +358,18 @@ func (d *decoder) checkObject(x hclsyntax.Expression, v cty.Value, t *valueType,
 		a := t.attr(key)
 		if a == nil {
 			d.fail("wrong-type", d.f.rng(keyAt.Range()), fmt.Sprintf("%s has no attribute %s", what, d.eval.show(key)), cmp.Or(diag.DidYouMean(key, t.names()), "use one of "+strings.Join(t.names(), ", ")))
-			good = false
+			valid = false
 		} else if !d.checkType(at, value, a.typ, fmt.Sprintf("%q in %s", key, what)) {
-			good = false
+			valid = false
 		}
 	}
 	for _, a := range t.attrs {
 		if !a.optional && !present[a.name] {
 			d.fail("wrong-type", d.f.rng(x.Range()), fmt.Sprintf("%s has no attribute %q", what, a.name), fmt.Sprintf("write %s = …, or optional(…) in the type", a.name))
-			good = false
+			valid = false
 		}
 	}
-	return good
+	return valid
 }
 
 func (t *valueType) names() []string {

@@ -117,7 +117,7 @@ func (d *decoder) given(b *hclsyntax.Block, t *valueType, g definition.VarValue)
 	}
 	// The text is not part of the file, so its errors are reported together.
 	var ignored diag.List
-	outside := &decoder{f: &File{path: d.f.path, source: g.Text, positions: newPlaces(g.Text)}}
+	outside := &decoder{f: &File{path: d.f.path, source: g.Text, positions: newPositions(g.Text)}}
 	outside.eval = newEvaluator(outside.f, Scope{}, &ignored)
 	v, ok := outside.eval.value(x)
 	if !ok || !outside.checkSize(x, v) || !outside.checkType(x, v, t, "the value") {
@@ -144,7 +144,7 @@ func ParseVars(src Source) (_ definition.VarValues, problems diag.List) {
 	if problem := checkBytes(src); problem != nil {
 		return nil, diag.List{*problem}
 	}
-	f.source, f.positions = string(src.Bytes), newPlaces(string(src.Bytes))
+	f.source, f.positions = string(src.Bytes), newPositions(string(src.Bytes))
 	problems = f.parseHCL(src.Bytes)
 	if problems.HasErrors() {
 		return nil, f.finish(problems)

@@ -206,13 +206,13 @@ func joinLocals(units []*toolFile, config *definition.Config, incomplete map[str
 // variablesKey encodes everything about the variables that files depend on: values, types and
 // sensitivity.
 func variablesKey(config *definition.Config) []byte {
-	told := append(config.VarsJSON(), config.VarsSchema()...)
+	key := append(config.VarsJSON(), config.VarsSchema()...)
 	for _, name := range slices.Sorted(maps.Keys(config.Variables)) {
 		if config.Variables[name].Sensitive {
-			told = append(append(told, name...), 0)
+			key = append(append(key, name...), 0)
 		}
 	}
-	return told
+	return key
 }
 
 func scopeKey(scope hclfile.Scope, vars []byte) Hash {

@@ -147,22 +147,22 @@ func (c *comparison) group(was, is *subject, old, new *group) {
 
 // describe lists, in parentheses, the content of a new object.
 func (g *group) describe() string {
-	var said []string
+	var texts []string
 	for i, f := range g.facts {
 		switch {
 		case f.Direction != grant.Increases || f.Object == "":
 		case f.Value == "":
-			said = append(said, f.Option)
+			texts = append(texts, f.Option)
 		case i > 0 && g.facts[i-1].Option == f.Option:
-			said[len(said)-1] += " " + strconv.Quote(f.Value)
+			texts[len(texts)-1] += " " + strconv.Quote(f.Value)
 		default:
-			said = append(said, f.Option+" "+strconv.Quote(f.Value))
+			texts = append(texts, f.Option+" "+strconv.Quote(f.Value))
 		}
 	}
-	if said == nil {
+	if texts == nil {
 		return ""
 	}
-	return " (" + strings.Join(said, ", ") + ")"
+	return " (" + strings.Join(texts, ", ") + ")"
 }
 
 // optionKey identifies an option of a group.
@@ -196,13 +196,13 @@ func withOption(facts []fact, n optionKey) []fact {
 
 // option compares the facts of one option.
 func (c *comparison) option(was, is *subject, before, after []fact) {
-	sense := grant.Increases
+	direction := grant.Increases
 	for _, f := range slices.Concat(before, after) {
-		if sense = f.Direction; sense == grant.Opaque {
+		if direction = f.Direction; direction == grant.Opaque {
 			break
 		}
 	}
-	switch sense {
+	switch direction {
 	case grant.Limit:
 		c.amount(was, is, before, after)
 	case grant.Opaque:
@@ -210,7 +210,7 @@ func (c *comparison) option(was, is *subject, before, after []fact) {
 	case grant.Neutral:
 		c.changed(was, is, before, after, Other, "changed")
 	default:
-		c.members(was, is, before, after, sense)
+		c.members(was, is, before, after, direction)
 	}
 }
 
@@ -238,17 +238,17 @@ func values(facts []fact) []string {
 }
 
 // members compares two lists. Each member gives or limits privilege.
-func (c *comparison) members(was, is *subject, before, after []fact, sense grant.Direction) {
+func (c *comparison) members(was, is *subject, before, after []fact, direction grant.Direction) {
 	added, removed := notCovered(after, before), notCovered(before, after)
-	if sense == grant.Restricts && len(before) == 1 && len(after) == 1 && len(added) == 1 && len(removed) == 1 {
+	if direction == grant.Restricts && len(before) == 1 && len(after) == 1 && len(added) == 1 && len(removed) == 1 {
 		c.add(Adds, is, keyOf(after).path(after[0].Option), fmt.Sprintf("is %q and was %q: review it", after[0].Value, before[0].Value), &after[0], false)
 		return
 	}
 	for _, f := range added {
-		c.add(additionEffect(sense), is, keyOf(after).path(f.Option), memberChange(f, "is new"), &f, false)
+		c.add(additionEffect(direction), is, keyOf(after).path(f.Option), memberChange(f, "is new"), &f, false)
 	}
 	for _, f := range removed {
-		c.add(removalEffect(sense), was, keyOf(before).path(f.Option), memberChange(f, "is removed"), &f, true)
+		c.add(removalEffect(direction), was, keyOf(before).path(f.Option), memberChange(f, "is removed"), &f, true)
 	}
 }
 
@@ -355,17 +355,17 @@ type Change struct {
 
 // String returns the change on one line, without its symbol.
 func (c Change) String() string {
-	said := c.Kind
+	text := c.Kind
 	if c.Name != "" {
-		said += ` "` + c.Name + `"`
+		text += ` "` + c.Name + `"`
 	}
 	if c.Part != "" {
-		said += ": " + c.Part
+		text += ": " + c.Part
 	}
 	if where := c.Range.String(); where != "" {
-		said = where + ": " + said
+		text = where + ": " + text
 	}
-	return said + ": " + c.Text
+	return text + ": " + c.Text
 }
 
 // MarshalJSON encodes the change for machines.

@@ -223,8 +223,8 @@ func FuzzSchemas(f *testing.F) {
 			return
 		}
 		was, is := withInput(old), withInput(new)
-		if told := Compare(was, was); len(told) > 0 {
-			t.Errorf("%s differs from itself: %v", old, told)
+		if changes := Compare(was, was); len(changes) > 0 {
+			t.Errorf("%s differs from itself: %v", old, changes)
 		}
 		there, back := Compare(was, is), Compare(is, was)
 		if (len(there) == 0) != (len(back) == 0) {

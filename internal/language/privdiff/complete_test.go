@@ -45,10 +45,10 @@ func TestCompare_everyMember(t *testing.T) {
 		was := reflect.New(v.Type()).Elem()
 		was.Set(v)
 		change()
-		told := len(Compare(before, after)) > 0
+		reported := len(Compare(before, after)) > 0
 		v.Set(was)
-		if isSilent := silent.MatchString(path); told == isSilent {
-			t.Errorf("%s: reported is %v, silent is %v", path, told, isSilent)
+		if isSilent := silent.MatchString(path); reported == isSilent {
+			t.Errorf("%s: reported is %v, silent is %v", path, reported, isSilent)
 		}
 	})
 	if members < 300 {

@@ -167,8 +167,8 @@ func (s *subject) override(o definition.Override) {
 	part := `override "` + o.Tool + `"`
 	b := o.Bounds
 	s.add(grant.Fact{Part: part, Direction: grant.Opaque}, o.Range)
-	say := func(sense grant.Direction, option string, value any) {
-		s.add(grant.Fact{Part: part, Option: option, Direction: sense, Value: encode(value)}, o.Range)
+	say := func(direction grant.Direction, option string, value any) {
+		s.add(grant.Fact{Part: part, Option: option, Direction: direction, Value: encode(value)}, o.Range)
 	}
 	say(grant.Opaque, "annotations", []any{o.ReadOnly, o.Destructive, o.Idempotent, o.OpenWorld})
 	say(grant.Opaque, "labels", o.Labels)

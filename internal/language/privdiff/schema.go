@@ -117,17 +117,17 @@ func (s *schemaWriter) others(value any, path, pointer string) {
 // accepted, naming a member only constrains it.
 func (s *schemaWriter) properties(value any, path, pointer string, open bool) {
 	members, _ := value.(map[string]any)
-	sense := grant.Neutral
+	direction := grant.Neutral
 	switch {
 	case open:
-		sense = grant.Restricts
+		direction = grant.Restricts
 	case s.what == "output":
-		sense = grant.Increases
+		direction = grant.Increases
 	}
 	for _, name := range slices.Sorted(maps.Keys(members)) {
 		inner := member(path, name)
 		at := pointer + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
-		s.at(inner, at, grant.Fact{Direction: sense})
+		s.at(inner, at, grant.Fact{Direction: direction})
 		s.node(members[name], inner, at)
 	}
 }

@@ -27,7 +27,7 @@ type dependent struct {
 	node *node
 }
 
-func (a *applicators) check(v any, r *validation) bool {
+func (a *applicators) check(v any, r *run) bool {
 	ok := true
 	for _, n := range a.all {
 		if ok = n.check(v, r) && ok; !ok && !r.explain {
@@ -60,7 +60,7 @@ func (a *applicators) check(v any, r *validation) bool {
 	return ok && !r.exhausted()
 }
 
-func (c *condition) check(v any, r *validation) bool {
+func (c *condition) check(v any, r *run) bool {
 	branch := c.otherwise
 	if r.checkOnly(c.test, v) {
 		branch = c.then
@@ -68,7 +68,7 @@ func (c *condition) check(v any, r *validation) bool {
 	return branch == nil || branch.check(v, r)
 }
 
-func checkAny(list []*node, v any, r *validation) bool {
+func checkAny(list []*node, v any, r *run) bool {
 	for _, n := range list {
 		if r.checkOnly(n, v) {
 			return true
@@ -80,7 +80,7 @@ func checkAny(list []*node, v any, r *validation) bool {
 	return false
 }
 
-func checkOne(list []*node, v any, r *validation) bool {
+func checkOne(list []*node, v any, r *run) bool {
 	fits := 0
 	for _, n := range list {
 		if r.checkOnly(n, v) {
@@ -97,7 +97,7 @@ func checkOne(list []*node, v any, r *validation) bool {
 }
 
 // addAlternatives adds the reasons why v matches none of the nodes.
-func (r *validation) addAlternatives(list []*node, v any) {
+func (r *run) addAlternatives(list []*node, v any) {
 	branches := make([][]mismatch, len(list))
 	for i, n := range list {
 		branches[i] = r.collect(func() {
@@ -115,7 +115,7 @@ func (r *validation) addAlternatives(list []*node, v any) {
 
 // discriminates checks only what distinguishes alternatives: the type, and values with few
 // possibilities. If that fails, other mismatches need no explanation, and recursion ends early.
-func (n *node) discriminates(v any, r *validation) bool {
+func (n *node) discriminates(v any, r *run) bool {
 	if n == nil {
 		return true
 	}
@@ -190,7 +190,7 @@ const (
 
 // summarize describes in one message why a value matches no alternative.
 func summarize(at string, branches [][]mismatch) string {
-	var told []string
+	var texts []string
 	for _, faults := range branches[:min(len(branches), maxBranches)] {
 		for _, f := range faults[:min(len(faults), 1)] {
 			words := f.message
@@ -198,16 +198,16 @@ func summarize(at string, branches [][]mismatch) string {
 				words = inner + " " + words
 			}
 			words = clip(words, maxAlternativeBytes)
-			if last := len(told) - 1; last < 0 || told[last] != words {
-				told = append(told, words)
+			if last := len(texts) - 1; last < 0 || texts[last] != words {
+				texts = append(texts, words)
 			}
 		}
 	}
 	message := fmt.Sprintf("fits none of the %d alternatives that the schema offers", len(branches))
-	if len(told) == 0 {
+	if len(texts) == 0 {
 		return message
 	}
-	message += ": " + strings.Join(told, "; or ")
+	message += ": " + strings.Join(texts, "; or ")
 	if len(branches) > maxBranches {
 		message += "; and so on"
 	}

@@ -324,16 +324,16 @@ func (p *problems) add(severity diag.Severity, pointer, code, summary, detail st
 	if len(p.list) >= maxDiagnostics {
 		return
 	}
-	where, exact := p.place(pointer)
+	where, exact := p.locate(pointer)
 	if !exact && pointer != "" {
 		summary += fmt.Sprintf(" (at %s of the schema)", clip(pointer, maxSegmentBytes))
 	}
 	p.list = append(p.list, diag.Diagnostic{Severity: severity, Code: code, Summary: summary, Detail: detail, Range: where})
 }
 
-// place returns the range of the subschema at pointer, or else of its nearest ancestor with a
+// locate returns the range of the subschema at pointer, or else of its nearest ancestor with a
 // range. exact means that it is the subschema itself.
-func (p *problems) place(pointer string) (where diag.Range, exact bool) {
+func (p *problems) locate(pointer string) (where diag.Range, exact bool) {
 	for at := pointer; ; {
 		if where, ok := p.origin[at]; ok {
 			return where, at == pointer

@@ -57,7 +57,7 @@ func enumOf(keys map[string]any) *enumRule {
 	list, listed := keys["enum"].([]any)
 	switch {
 	case fixed && listed:
-		if !newEnumRule(list).has(only, &validation{stepsLeft: maxSteps}) {
+		if !newEnumRule(list).has(only, &run{stepsLeft: maxSteps}) {
 			return newEnumRule(nil)
 		}
 		return newEnumRule([]any{only})

@@ -23,7 +23,7 @@ type containsRule struct {
 	min, max int
 }
 
-func (a *arrayRule) check(list []any, r *validation) bool {
+func (a *arrayRule) check(list []any, r *run) bool {
 	ok := true
 	if len(list) < a.min {
 		ok = r.reject(func() string { return count(a.min, leastCount, "item") })
@@ -43,7 +43,7 @@ func (a *arrayRule) check(list []any, r *validation) bool {
 	return ok
 }
 
-func (a *arrayRule) checkItems(list []any, r *validation) bool {
+func (a *arrayRule) checkItems(list []any, r *run) bool {
 	ok := true
 	for i, v := range list {
 		n := a.items
@@ -61,7 +61,7 @@ func (a *arrayRule) checkItems(list []any, r *validation) bool {
 }
 
 // checkUnique compares the canonical bytes of items, in time linear in the size of the array.
-func (a *arrayRule) checkUnique(list []any, r *validation) bool {
+func (a *arrayRule) checkUnique(list []any, r *run) bool {
 	if len(list) < 2 {
 		return true
 	}
@@ -79,7 +79,7 @@ func (a *arrayRule) checkUnique(list []any, r *validation) bool {
 	return true
 }
 
-func (c *containsRule) check(list []any, r *validation) bool {
+func (c *containsRule) check(list []any, r *run) bool {
 	n := 0
 	for _, v := range list {
 		if r.checkOnly(c.node, v) {
@@ -104,7 +104,7 @@ func (c *containsRule) check(list []any, r *validation) bool {
 
 // canonical returns bytes that are equal exactly for equal values: members are sorted, and
 // numbers are encoded by value. The bytes are valid until the next call.
-func (r *validation) canonical(v any) []byte {
+func (r *run) canonical(v any) []byte {
 	r.scratch = appendCanonical(r.scratch[:0], v)
 	return r.scratch
 }
@@ -183,7 +183,7 @@ type dependentRequired struct {
 	required []string
 }
 
-func (o *objectRule) check(object map[string]any, r *validation) bool {
+func (o *objectRule) check(object map[string]any, r *run) bool {
 	ok := true
 	if len(object) < o.min {
 		ok = r.reject(func() string { return count(o.min, leastCount, "member") })
@@ -208,7 +208,7 @@ func (o *objectRule) check(object map[string]any, r *validation) bool {
 
 // checkRequired checks that the required members are present. because is the member that
 // requires them, or "".
-func (o *objectRule) checkRequired(object map[string]any, required []string, because string, r *validation) bool {
+func (o *objectRule) checkRequired(object map[string]any, required []string, because string, r *run) bool {
 	ok := true
 	for _, name := range required {
 		if _, there := object[name]; there {
@@ -229,7 +229,7 @@ func (o *objectRule) checkRequired(object map[string]any, required []string, bec
 }
 
 // checkMembers checks each member. In explain mode, it checks them in name order.
-func (o *objectRule) checkMembers(object map[string]any, r *validation) bool {
+func (o *objectRule) checkMembers(object map[string]any, r *run) bool {
 	if !r.explain {
 		if !o.checkDiscriminators(object, r) {
 			return false
@@ -252,7 +252,7 @@ func (o *objectRule) checkMembers(object map[string]any, r *validation) bool {
 
 // checkDiscriminators checks the discriminators, so that a wrong alternative is rejected before
 // its other members are checked.
-func (o *objectRule) checkDiscriminators(object map[string]any, r *validation) bool {
+func (o *objectRule) checkDiscriminators(object map[string]any, r *run) bool {
 	ok := true
 	for _, name := range o.discriminators {
 		v, there := object[name]
@@ -266,7 +266,7 @@ func (o *objectRule) checkDiscriminators(object map[string]any, r *validation) b
 	return ok
 }
 
-func (o *objectRule) checkMember(object map[string]any, name string, v any, r *validation) bool {
+func (o *objectRule) checkMember(object map[string]any, name string, v any, r *run) bool {
 	ok, spoken := true, false
 	if o.names != nil {
 		ok = o.checkName(name, r)
@@ -294,7 +294,7 @@ func (o *objectRule) checkMember(object map[string]any, name string, v any, r *v
 	return ok
 }
 
-func (o *objectRule) checkName(name string, r *validation) bool {
+func (o *objectRule) checkName(name string, r *run) bool {
 	if !r.explain {
 		return o.names.check(name, r)
 	}

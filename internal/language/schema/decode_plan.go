@@ -145,16 +145,16 @@ func (sub *subschema) integer() bool {
 }
 
 // markBig marks the integers at a location as unbounded.
-func (p *decodePlan) markBig(place []string) {
+func (p *decodePlan) markBig(path []string) {
 	switch {
 	case p == nil:
-	case len(place) == 0:
+	case len(path) == 0:
 		p.big = true
-	case p.members[place[0]] != nil:
-		p.members[place[0]].guide.markBig(place[1:])
-	case place[0] == "*":
-		p.items.markBig(place[1:])
-		p.rest.markBig(place[1:])
+	case p.members[path[0]] != nil:
+		p.members[path[0]].guide.markBig(path[1:])
+	case path[0] == "*":
+		p.items.markBig(path[1:])
+		p.rest.markBig(path[1:])
 	}
 }
 

@@ -247,7 +247,7 @@ type numberRule struct {
 	min, max, above, below, step any
 }
 
-func (n *numberRule) check(v any, r *validation) bool {
+func (n *numberRule) check(v any, r *run) bool {
 	for _, limit := range [...]any{n.min, n.above, n.max, n.below} {
 		if tied(v, limit) && !r.step(costOfDecimal) {
 			return false
@@ -378,7 +378,7 @@ const (
 	costOfDecimal = 120
 )
 
-func (n *numberRule) multiple(v any, r *validation) bool {
+func (n *numberRule) multiple(v any, r *run) bool {
 	_, whole := n.step.(int64)
 	if _, is := v.(int64); (!is || !whole) && !r.step(costOfMultiple) {
 		return false

@@ -190,7 +190,7 @@ func TestCompare_exact(t *testing.T) {
 			if got := compare(a, b); got != want {
 				t.Errorf("compare(%T %v, %T %v) = %d, want %d", a, a, b, b, got, want)
 			}
-			var r validation
+			var r run
 			first := string(r.canonical(a))
 			if same := first == string(r.canonical(b)); same != (want == 0) {
 				t.Errorf("%T %v and %T %v have equal canonical bytes: %t", a, a, b, b, same)

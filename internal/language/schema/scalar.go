@@ -22,7 +22,7 @@ type enumRule struct {
 
 func newEnumRule(values []any) *enumRule {
 	c := &enumRule{values: values, strings: map[string]bool{}, others: map[string]bool{}, words: listed(values)}
-	r := validation{}
+	r := run{}
 	for _, v := range values {
 		if s, ok := v.(string); ok {
 			c.strings[s] = true
@@ -33,7 +33,7 @@ func newEnumRule(values []any) *enumRule {
 	return c
 }
 
-func (e *enumRule) has(v any, r *validation) bool {
+func (e *enumRule) has(v any, r *run) bool {
 	if s, ok := v.(string); ok {
 		return e.strings[s]
 	}
@@ -72,7 +72,7 @@ func listed(values []any) string {
 
 // wordsFor describes the allowed values. If the list is abbreviated, it adds the nearest one to
 // a string.
-func (e *enumRule) wordsFor(v any, r *validation) string {
+func (e *enumRule) wordsFor(v any, r *run) string {
 	s, ok := v.(string)
 	if len(e.values) <= maxListed || !ok {
 		return e.words
@@ -99,7 +99,7 @@ type stringRule struct {
 	format   *format
 }
 
-func (t *stringRule) check(s string, r *validation) bool {
+func (t *stringRule) check(s string, r *run) bool {
 	ok := true
 	// A string of n bytes has between n/4 and n code points.
 	if t.min > 0 && (len(s) < t.min || len(s) < 4*t.min && utf8.RuneCountInString(s) < t.min) {
@@ -117,7 +117,7 @@ func (t *stringRule) check(s string, r *validation) bool {
 	return ok
 }
 
-func (t *stringRule) checkPattern(s string, r *validation) bool {
+func (t *stringRule) checkPattern(s string, r *run) bool {
 	if !r.step(t.pattern.cost(len(s))) {
 		return false
 	}

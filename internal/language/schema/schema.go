@@ -105,14 +105,14 @@ func (s *Schema) Validate(raw []byte) []Violation {
 
 // mismatches returns the mismatches of a value. size is the length of its text.
 func (s *Schema) mismatches(v any, size int, arguments bool) []mismatch {
-	quick := validation{stepsLeft: maxSteps + size}
+	quick := run{stepsLeft: maxSteps + size}
 	if s.node.check(v, &quick) {
 		return nil
 	}
 	if quick.exhausted() {
 		return []mismatch{{message: tooCostly}}
 	}
-	full := validation{stepsLeft: maxSteps + size, explain: true, arguments: arguments}
+	full := run{stepsLeft: maxSteps + size, explain: true, arguments: arguments}
 	if s.node.check(v, &full); len(full.mismatches) == 0 {
 		return []mismatch{{message: tooCostly}}
 	}
@@ -303,7 +303,7 @@ func (d *decoder) supply(arguments map[string]any, extra map[string]any) []misma
 	for _, name := range sortedNames(extra) {
 		at := location{member(name)}.pointer()
 		if _, there := arguments[name]; there {
-			r := validation{arguments: true, path: location{member(name)}}
+			r := run{arguments: true, path: location{member(name)}}
 			faults = append(faults, mismatch{path: at, message: r.unknown(name, nil)})
 			continue
 		}

@@ -65,7 +65,7 @@ func (c *compiler) declaredIn(sub *subschema) []string {
 
 // checkUnevaluated checks the members or items of v that no other keyword applies to. v must
 // satisfy the other rules of the node.
-func (n *node) checkUnevaluated(v any, r *validation) bool {
+func (n *node) checkUnevaluated(v any, r *run) bool {
 	c, ok := n.coverage, true
 	switch v := v.(type) {
 	case map[string]any:
@@ -113,7 +113,7 @@ type evaluated struct {
 
 // evaluate collects the members or items that the node, and the nodes for the same value, apply
 // to. The value must be valid. owner is the node with the unevaluated keyword.
-func (n *node) evaluate(v any, seen *evaluated, owner *node, r *validation) {
+func (n *node) evaluate(v any, seen *evaluated, owner *node, r *run) {
 	if n == nil || seen.all || !r.step(1) {
 		return
 	}
@@ -129,7 +129,7 @@ func (n *node) evaluate(v any, seen *evaluated, owner *node, r *validation) {
 	}
 }
 
-func (c *coverage) evaluateMembers(object map[string]any, seen *evaluated, own bool, r *validation) {
+func (c *coverage) evaluateMembers(object map[string]any, seen *evaluated, own bool, r *run) {
 	if c == nil || !r.step(len(object)) {
 		return
 	}
@@ -142,7 +142,7 @@ func (c *coverage) evaluateMembers(object map[string]any, seen *evaluated, own b
 	}
 }
 
-func (c *coverage) evaluateItems(list []any, seen *evaluated, own bool, r *validation) {
+func (c *coverage) evaluateItems(list []any, seen *evaluated, own bool, r *run) {
 	if c == nil || !r.step(len(list)) {
 		return
 	}
@@ -154,7 +154,7 @@ func (c *coverage) evaluateItems(list []any, seen *evaluated, own bool, r *valid
 
 // applied returns the nodes of the applicators that v satisfies. v must satisfy the
 // applicators.
-func (a *applicators) applied(v any, r *validation) []*node {
+func (a *applicators) applied(v any, r *run) []*node {
 	if a == nil {
 		return nil
 	}
@@ -219,7 +219,7 @@ type dynamicRef struct {
 }
 
 // target counts a step for each resource, because a chain of references may enter thousands.
-func (d *dynamicRef) target(r *validation) *node {
+func (d *dynamicRef) target(r *run) *node {
 	if !r.step(len(r.resources)) {
 		return d.static
 	}
@@ -253,7 +253,7 @@ func (c *compiler) dynamicRefOf(sub *subschema) *dynamicRef {
 
 // enterResource enters the resource of a node, and reports whether it is a different one.
 // leaveResource leaves it.
-func (r *validation) enterResource(n *node) (entered bool) {
+func (r *run) enterResource(n *node) (entered bool) {
 	if !n.scoped || len(r.resources) > 0 && r.resources[len(r.resources)-1] == n.resource {
 		return false
 	}
@@ -261,7 +261,7 @@ func (r *validation) enterResource(n *node) (entered bool) {
 	return true
 }
 
-func (r *validation) leaveResource(entered bool) {
+func (r *run) leaveResource(entered bool) {
 	if entered {
 		r.resources = r.resources[:len(r.resources)-1]
 	}

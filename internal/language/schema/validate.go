@@ -25,9 +25,9 @@ const (
 	costOfBranch   = 40
 )
 
-// validation validates one value. The first pass stops at the first mismatch and does not
+// run is the validation of one value. The first pass stops at the first mismatch and does not
 // allocate. If it fails, a second pass collects all mismatches.
-type validation struct {
+type run struct {
 	// stepsLeft is the number of remaining steps.
 	stepsLeft int
 	// explain collects all mismatches with their paths.
@@ -61,36 +61,36 @@ type mismatch struct {
 const maxMismatches = 200
 
 // step counts n steps, and returns false if none are left.
-func (r *validation) step(n int) bool {
+func (r *run) step(n int) bool {
 	r.stepsLeft -= n
 	return r.stepsLeft > 0
 }
 
 // exhausted reports whether the steps ran out before there was a result.
-func (r *validation) exhausted() bool { return r.stepsLeft <= 0 }
+func (r *run) exhausted() bool { return r.stepsLeft <= 0 }
 
 // enter descends into a part of the value; leave ascends.
-func (r *validation) enter(s segment) {
+func (r *run) enter(s segment) {
 	if r.explain {
 		r.path = append(r.path, s)
 	}
 }
 
-func (r *validation) leave() {
+func (r *run) leave() {
 	if r.explain {
 		r.path = r.path[:len(r.path)-1]
 	}
 }
 
 // reject adds a mismatch at the current path. It returns false, the result of the check.
-func (r *validation) reject(message func() string) bool {
+func (r *run) reject(message func() string) bool {
 	if r.explain {
 		r.add(mismatch{message: message()})
 	}
 	return false
 }
 
-func (r *validation) add(f mismatch) {
+func (r *run) add(f mismatch) {
 	if r.step(costOfMismatch) && !r.full() {
 		f.path = r.path.pointer()
 		r.mismatches = append(r.mismatches, f)
@@ -98,10 +98,10 @@ func (r *validation) add(f mismatch) {
 }
 
 // full reports whether enough mismatches are collected.
-func (r *validation) full() bool { return len(r.mismatches) >= maxMismatches }
+func (r *run) full() bool { return len(r.mismatches) >= maxMismatches }
 
 // checkOnly runs a check without explaining.
-func (r *validation) checkOnly(n *node, v any) bool {
+func (r *run) checkOnly(n *node, v any) bool {
 	key, remember := n.keyOf(v)
 	if ok, known := r.known[key]; remember && known {
 		return ok
@@ -120,7 +120,7 @@ func (r *validation) checkOnly(n *node, v any) bool {
 }
 
 // collect runs checks and returns their mismatches instead of adding them.
-func (r *validation) collect(checks func()) []mismatch {
+func (r *run) collect(checks func()) []mismatch {
 	before := r.mismatches
 	r.mismatches = nil
 	if r.step(costOfBranch) {
@@ -154,7 +154,7 @@ type node struct {
 
 // check reports whether v satisfies the rules. In explain mode, it adds a mismatch for each
 // rule that fails. If the type is wrong, or the value is not in the list, it adds only that.
-func (n *node) check(v any, r *validation) bool {
+func (n *node) check(v any, r *run) bool {
 	if n == nil {
 		return true
 	}
@@ -167,7 +167,7 @@ func (n *node) check(v any, r *validation) bool {
 	return ok
 }
 
-func (n *node) checkRules(v any, r *validation) bool {
+func (n *node) checkRules(v any, r *run) bool {
 	if !r.step(1) || r.full() {
 		return false
 	}
@@ -201,7 +201,7 @@ func (n *node) checkRules(v any, r *validation) bool {
 }
 
 // checkKind checks the rules for the type of v.
-func (n *node) checkKind(v any, r *validation) bool {
+func (n *node) checkKind(v any, r *run) bool {
 	switch v := v.(type) {
 	case string:
 		return n.str == nil || n.str.check(v, r)
@@ -434,7 +434,7 @@ const (
 )
 
 // unknown describes a member that the object must not have.
-func (o *objectRule) unknown(name string, object map[string]any, r *validation) string {
+func (o *objectRule) unknown(name string, object map[string]any, r *run) string {
 	var missing []string
 	for _, declared := range o.declared {
 		if _, there := object[declared]; !there && len(missing) < maxCandidates {
@@ -445,7 +445,7 @@ func (o *objectRule) unknown(name string, object map[string]any, r *validation) 
 }
 
 // unknown describes an unknown member, and suggests a missing one.
-func (r *validation) unknown(name string, missing []string) string {
+func (r *run) unknown(name string, missing []string) string {
 	noun := "member"
 	if r.arguments && len(r.path) == 1 {
 		noun = "argument"
@@ -454,7 +454,7 @@ func (r *validation) unknown(name string, missing []string) string {
 }
 
 // like returns a suggestion from the candidates, for the end of a message.
-func (r *validation) like(name string, candidates []string) string {
+func (r *run) like(name string, candidates []string) string {
 	if r.suggested++; r.suggested > maxSuggestions {
 		return ""
 	}

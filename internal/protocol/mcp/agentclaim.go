@@ -109,10 +109,10 @@ func (c AgentClaim) merge(headers AgentClaim) (AgentClaim, *call.Error) {
 		return c, nil
 	}
 	names := bodyNames()
-	for _, field := range [...]struct{ path, mine, its string }{
+	for _, field := range [...]struct{ path, body, header string }{
 		{names.agentID, c.AgentID, headers.AgentID}, {names.model, c.Model, headers.Model}, {names.requestID, c.RequestID, headers.RequestID},
 	} {
-		if field.mine != "" && field.its != "" && field.its != field.mine {
+		if field.body != "" && field.header != "" && field.header != field.body {
 			return AgentClaim{}, badClaim(field.path, "contradicts the header of the request")
 		}
 	}

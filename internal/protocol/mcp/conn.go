@@ -204,30 +204,30 @@ func (c *Conn) rejectBatch(b *batch) {
 
 // startFeed records changes for a legacy client. After start is called, it sends
 // their notifications until the connection ends.
-func (c *Conn) startFeed(ctx context.Context, n *session) (start func()) {
+func (c *Conn) startFeed(ctx context.Context, sess *session) (start func()) {
 	if !c.work.add() {
 		return func() {}
 	}
 	changes, b, send := c.server.notifier, newSignal(), c.origin.emit
-	n.feed.wake = b.notify
-	changes.listen(ctx, &n.feed, c.server.sessionCaller(c.origin.peer, n), everyKind, n.lastSeen())
+	sess.feed.wake = b.notify
+	changes.listen(ctx, &sess.feed, c.server.sessionCaller(c.origin.peer, sess), everyKind, sess.lastSeen())
 	return func() {
-		pulse := c.heartbeat(n)
+		pulse := c.heartbeat(sess)
 		pulse.start()
 		go func() {
 			defer c.work.done()
 			defer pulse.stop()
-			defer changes.remove(&n.feed)
-			_ = changes.forward(ctx, &n.feed, b, c.work.ending, notices.legacyFrames, send)
+			defer changes.remove(&sess.feed)
+			_ = changes.forward(ctx, &sess.feed, b, c.work.ending, notices.legacyFrames, send)
 		}()
 	}
 }
 
 // heartbeat returns the heartbeat of a legacy client. If the client does not
 // answer, the connection ends and the transport closes it.
-func (c *Conn) heartbeat(n *session) *heartbeat {
+func (c *Conn) heartbeat(sess *session) *heartbeat {
 	return &heartbeat{
-		every: c.server.options.Ping, received: &n.received,
+		every: c.server.options.Ping, received: &sess.received,
 		busy: func() bool { return c.calls.len() > 0 },
 		ping: func(f Frame) {
 			if c.work.add() {
@@ -237,7 +237,7 @@ func (c *Conn) heartbeat(n *session) *heartbeat {
 			}
 		},
 		lost: func() {
-			c.server.options.Logger.Info("close connection without ping response", "client", n.client)
+			c.server.options.Logger.Info("close connection without ping response", "client", sess.client)
 			c.work.end()
 		},
 	}
@@ -245,15 +245,15 @@ func (c *Conn) heartbeat(n *session) *heartbeat {
 
 // sessionCaller returns the caller that receives the notifications of a
 // session.
-func (s *Server) sessionCaller(p Peer, n *session) identity.Caller {
+func (s *Server) sessionCaller(p Peer, sess *session) identity.Caller {
 	claim, invalid := AgentFromHeaders(p.Headers)
 	if invalid != nil {
 		claim = AgentClaim{}
 	}
-	agent, err := claim.Of(&p.Principal, n.client)
+	agent, err := claim.Of(&p.Principal, sess.client)
 	if err != nil {
 		// Each call is rejected; notifications are for the authenticated agent.
-		agent, _ = new(AgentClaim).Of(&p.Principal, n.client)
+		agent, _ = new(AgentClaim).Of(&p.Principal, sess.client)
 	}
 	return identity.Caller{Principal: p.Principal, Agent: agent, Source: p.Source}
 }

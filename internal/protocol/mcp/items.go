@@ -7,13 +7,13 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-func callTool(ctx context.Context, c *request) (*result, *fault) {
-	p := &c.item
+func callTool(ctx context.Context, req *request) (*result, *fault) {
+	p := &req.item
 	name, ok := jsontext.Text(p.name)
 	if !ok {
 		return nil, invalidParams("params.name must be a string")
 	}
-	return c.invoke(ctx, call.Request{Kind: call.Tools, Name: name, Arguments: p.arguments}, p)
+	return req.invoke(ctx, call.Request{Kind: call.Tools, Name: name, Arguments: p.arguments}, p)
 }
 
 // checkMirrors compares the Mcp-Param headers with the arguments (2026-07-28
@@ -35,17 +35,17 @@ func (req *request) checkMirrors(ctx context.Context, r *call.Request) *fault {
 	return nil
 }
 
-func readResource(ctx context.Context, c *request) (*result, *fault) {
-	p := &c.item
+func readResource(ctx context.Context, req *request) (*result, *fault) {
+	p := &req.item
 	uri, ok := jsontext.Text(p.uri)
 	if !ok || uri == "" {
 		return nil, invalidParams("params.uri must be a string that is not empty")
 	}
-	return c.invoke(ctx, call.Request{Kind: call.Resources, Name: uri}, p)
+	return req.invoke(ctx, call.Request{Kind: call.Resources, Name: uri}, p)
 }
 
-func getPrompt(ctx context.Context, c *request) (*result, *fault) {
-	p := &c.item
+func getPrompt(ctx context.Context, req *request) (*result, *fault) {
+	p := &req.item
 	name, ok := jsontext.Text(p.name)
 	if !ok {
 		return nil, invalidParams("params.name must be a string")
@@ -53,15 +53,15 @@ func getPrompt(ctx context.Context, c *request) (*result, *fault) {
 	if p.arguments != nil && !jsontext.IsObject(p.arguments) {
 		return nil, invalidParams("params.arguments must be an object")
 	}
-	return c.invoke(ctx, call.Request{Kind: call.Prompts, Name: name, Arguments: p.arguments}, p)
+	return req.invoke(ctx, call.Request{Kind: call.Prompts, Name: name, Arguments: p.arguments}, p)
 }
 
-func complete(ctx context.Context, c *request) (*result, *fault) {
-	r, f := completionOf(c.params)
+func complete(ctx context.Context, req *request) (*result, *fault) {
+	r, f := completionOf(req.params)
 	if f != nil {
 		return nil, f
 	}
-	return c.invoke(ctx, r, &itemParams{})
+	return req.invoke(ctx, r, &itemParams{})
 }
 
 func completionOf(params []byte) (r call.Request, f *fault) {

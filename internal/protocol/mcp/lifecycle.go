@@ -9,28 +9,28 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-func initialize(_ context.Context, c *request) (*result, *fault) {
-	if c.origin.session != nil {
+func initialize(_ context.Context, req *request) (*result, *fault) {
+	if req.origin.session != nil {
 		return nil, malformed("the session is initialized already")
 	}
-	version, ok := jsontext.Text(jsontext.Get(c.params, "protocolVersion"))
+	version, ok := jsontext.Text(jsontext.Get(req.params, "protocolVersion"))
 	if !ok {
 		return nil, invalidParams("params.protocolVersion must be a string")
 	}
 	if !isLegacy(version) {
 		version = newestLegacy
 	}
-	info := c.server.backend.Info()
-	opened := newSession(c.origin.peer.Principal, version, clientName(jsontext.Get(c.params, "clientInfo")))
-	opened.can = capabilitiesOf(jsontext.Get(c.params, "capabilities"), opened.version)
-	if conn := c.origin.conn; conn != nil {
+	info := req.server.backend.Info()
+	opened := newSession(req.origin.peer.Principal, version, clientName(jsontext.Get(req.params, "clientInfo")))
+	opened.can = capabilitiesOf(jsontext.Get(req.params, "capabilities"), opened.version)
+	if conn := req.origin.conn; conn != nil {
 		conn.origin.session = opened
-	} else if !c.server.sessions.add(opened) {
+	} else if !req.server.sessions.add(opened) {
 		return nil, newFault(codeInternal, Unavailable, "too many sessions are in use")
 	}
 	b := appendText(nil, "protocolVersion", opened.version)
-	b = appendValue(b, "capabilities", []byte(c.server.capabilities(legacy)))
-	b = appendValue(b, "serverInfo", c.server.implementation())
+	b = appendValue(b, "capabilities", []byte(req.server.capabilities(legacy)))
+	b = appendValue(b, "serverInfo", req.server.implementation())
 	if info.Instructions != "" {
 		b = appendText(b, "instructions", info.Instructions)
 	}
@@ -41,9 +41,9 @@ func ping(context.Context, *request) (*result, *fault) { return &result{}, nil }
 
 // shutdown answers a method that is not in the specification but that clients
 // send. Then the connection or the session ends.
-func shutdown(_ context.Context, c *request) (*result, *fault) {
-	if c.origin.session.id != "" {
-		c.server.sessions.remove(c.origin.session)
+func shutdown(_ context.Context, req *request) (*result, *fault) {
+	if req.origin.session.id != "" {
+		req.server.sessions.remove(req.origin.session)
 	}
 	return &result{final: true}, nil
 }
@@ -80,10 +80,10 @@ func (e *encodedInfo) matches(info *Info) bool {
 	return e.revision == info.Revision && e.name == info.Name && e.version == info.Version
 }
 
-func discover(_ context.Context, c *request) (*result, *fault) {
-	info := c.server.backend.Info()
+func discover(_ context.Context, req *request) (*result, *fault) {
+	info := req.server.backend.Info()
 	b := appendValue(nil, "supportedVersions", supported())
-	b = appendValue(b, "capabilities", []byte(c.server.capabilities(modern)))
+	b = appendValue(b, "capabilities", []byte(req.server.capabilities(modern)))
 	if info.Instructions != "" {
 		b = appendText(b, "instructions", info.Instructions)
 	}
@@ -109,13 +109,13 @@ var LogLevels = [...]string{"debug", "info", "notice", "warning", "error", "crit
 // level.
 func severityOf(level string) int32 { return int32(slices.Index(LogLevels[:], level)) + 1 }
 
-func setLevel(_ context.Context, c *request) (*result, *fault) {
-	level, _ := jsontext.Text(jsontext.Get(c.params, "level"))
+func setLevel(_ context.Context, req *request) (*result, *fault) {
+	level, _ := jsontext.Text(jsontext.Get(req.params, "level"))
 	severity := severityOf(level)
 	if severity == 0 {
 		return nil, invalidParams("params.level must be a log level")
 	}
-	c.origin.session.logLevel.Store(severity)
+	req.origin.session.logLevel.Store(severity)
 	return &result{}, nil
 }
 

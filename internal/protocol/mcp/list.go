@@ -41,7 +41,7 @@ func encodePage(k call.Kind, entries []*Entry, e era) []byte {
 }
 
 func lister(k call.Kind) func(context.Context, *request) (*result, *fault) {
-	return func(ctx context.Context, c *request) (*result, *fault) { return c.list(ctx, k) }
+	return func(ctx context.Context, req *request) (*result, *fault) { return req.list(ctx, k) }
 }
 
 // list returns a page (2026-07-28 server/utilities/pagination).

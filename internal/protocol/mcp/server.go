@@ -111,7 +111,7 @@ func New(b Backend, o Options) *Server {
 		conns: map[*Conn]struct{}{},
 	}
 	s.notifier = newNotifier(b, o.Debounce)
-	s.sessions = newSessions(maxSessions, o.SessionIdle, func(n *session) { s.notifier.remove(&n.feed) })
+	s.sessions = newSessions(maxSessions, o.SessionIdle, func(sess *session) { s.notifier.remove(&sess.feed) })
 	s.tasks, _ = b.(TaskBackend)
 	s.methods = methodTable(s.tasks != nil)
 	return s

@@ -112,17 +112,17 @@ func newSessions(limit int, idle time.Duration, ended func(*session)) *sessions 
 
 // add stores a session and gives it an id that cannot be guessed. At the limit
 // it ends an idle session. It returns false if all sessions are busy.
-func (s *sessions) add(n *session) bool {
+func (s *sessions) add(sess *session) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.expire()
-	of := holderOf(n.principal)
-	if s.order.Len() >= s.max && !s.evict(of) {
+	h := holderOf(sess.principal)
+	if s.order.Len() >= s.max && !s.evict(h) {
 		return false
 	}
-	s.perHolder[of]++
-	n.id = rand.Text()
-	s.byID[n.id] = s.order.PushFront(&sessionEntry{n, time.Now()})
+	s.perHolder[h]++
+	sess.id = rand.Text()
+	s.byID[sess.id] = s.order.PushFront(&sessionEntry{sess, time.Now()})
 	return true
 }
 
@@ -157,10 +157,10 @@ func (s *sessions) len() int {
 	return s.order.Len()
 }
 
-func (s *sessions) remove(n *session) {
+func (s *sessions) remove(sess *session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.byID[n.id]; e != nil {
+	if e := s.byID[sess.id]; e != nil {
 		s.drop(e)
 	}
 }
@@ -190,9 +190,9 @@ func (s *sessions) expire() {
 // ended.
 func (s *sessions) evict(by holder) bool {
 	largest, count := by, s.perHolder[by]
-	for of, n := range s.perHolder {
+	for h, n := range s.perHolder {
 		if n > count {
-			largest, count = of, n
+			largest, count = h, n
 		}
 	}
 	var oldest *list.Element
@@ -219,9 +219,9 @@ func (s *sessions) evict(by holder) bool {
 func (s *sessions) drop(e *list.Element) {
 	n := s.order.Remove(e).(*sessionEntry).session
 	delete(s.byID, n.id)
-	of := holderOf(n.principal)
-	if s.perHolder[of]--; s.perHolder[of] == 0 {
-		delete(s.perHolder, of)
+	h := holderOf(n.principal)
+	if s.perHolder[h]--; s.perHolder[h] == 0 {
+		delete(s.perHolder, h)
 	}
 	close(n.ended)
 	n.calls.cancelAll()

@@ -27,9 +27,9 @@ func open(t *testing.T, s *sessions, p string) *session {
 	return n
 }
 
-func isOver(n *session) bool {
+func isOver(sess *session) bool {
 	select {
-	case <-n.ended:
+	case <-sess.ended:
 		return true
 	default:
 		return false

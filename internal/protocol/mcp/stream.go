@@ -193,8 +193,8 @@ func (h *heartbeat) checkInterval() (ping, lost bool) {
 	if h.stopped {
 		return false, false
 	}
-	if heard := h.received.Load(); heard != h.last || h.busy() {
-		h.last, h.missed = heard, 0
+	if received := h.received.Load(); received != h.last || h.busy() {
+		h.last, h.missed = received, 0
 	} else if h.missed == maxMissedPings {
 		h.stopped = true
 		return false, true

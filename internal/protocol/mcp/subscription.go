@@ -11,48 +11,48 @@ import (
 
 // listen acknowledges the subscription, sends changes until the client
 // disconnects or the server drains, and then answers the request.
-func listen(ctx context.Context, c *request) (*result, *fault) {
-	w, f := c.filterOf(jsontext.Get(c.params, "notifications"))
+func listen(ctx context.Context, req *request) (*result, *fault) {
+	w, f := req.filterOf(jsontext.Get(req.params, "notifications"))
 	if f != nil {
 		return nil, f
 	}
-	if c.origin.emit == nil {
+	if req.origin.emit == nil {
 		return nil, invalidParams("the subscription needs a client that accepts text/event-stream")
 	}
-	caller, err := c.caller()
+	caller, err := req.caller()
 	if err != nil {
-		return nil, c.claimFault(caller, err)
+		return nil, req.claimFault(caller, err)
 	}
 	b := newSignal()
 	feed := &feed{wake: b.notify}
-	changes := c.server.notifier
+	changes := req.server.notifier
 	defer changes.remove(feed)
 	changes.listen(ctx, feed, caller, w.lists, [kinds]string{})
-	w.restrict(ctx, c, feed, caller)
+	w.restrict(ctx, req, feed, caller)
 	// The client's filter, without what the server lacks or the caller may not
 	// see.
-	if c.origin.emit(notification("notifications/subscriptions/acknowledged", appendValue(c.subscriptionMeta(), "notifications", w.object()))) != nil {
+	if req.origin.emit(notification("notifications/subscriptions/acknowledged", appendValue(req.subscriptionMeta(), "notifications", w.object()))) != nil {
 		return nil, nil
 	}
 	frames := func(n notices) []Frame {
-		return n.frames(c.subscriptionMeta(), func(id string) Frame {
-			t, e := c.server.tasks.Task(ctx, caller, id)
+		return n.frames(req.subscriptionMeta(), func(id string) Frame {
+			t, e := req.server.tasks.Task(ctx, caller, id)
 			if e != nil {
 				return Frame{}
 			}
-			return notification("notifications/tasks", t.appendTo(c.subscriptionMeta(), c, caller, true))
+			return notification("notifications/tasks", t.appendTo(req.subscriptionMeta(), req, caller, true))
 		})
 	}
-	if changes.forward(ctx, feed, b, c.origin.ending, frames, c.origin.emit) != nil {
+	if changes.forward(ctx, feed, b, req.origin.ending, frames, req.origin.emit) != nil {
 		return nil, nil
 	}
-	if !c.origin.mirrored { // subscriptions share a channel (2026-07-28 basic/patterns/cancellation)
-		params := appendText(appendValue(c.subscriptionMeta(), "requestId", c.id), "reason", "the server is shutting down")
-		if c.origin.emit(notification("notifications/cancelled", params)) != nil {
+	if !req.origin.mirrored { // subscriptions share a channel (2026-07-28 basic/patterns/cancellation)
+		params := appendText(appendValue(req.subscriptionMeta(), "requestId", req.id), "reason", "the server is shutting down")
+		if req.origin.emit(notification("notifications/cancelled", params)) != nil {
 			return nil, nil
 		}
 	}
-	return &result{meta: appendValue(nil, keySubscriptionID, c.id)}, nil
+	return &result{meta: appendValue(nil, keySubscriptionID, req.id)}, nil
 }
 
 // subscriptionMeta returns the member _meta of a subscription's notifications.
@@ -133,13 +133,13 @@ func namesOf(object []byte, name string) (n names, f *fault) {
 // restrict subscribes the feed to the topics that the caller may see, and
 // removes the others from the filter. It notifies the state of each task at
 // once, because the task may have ended by now.
-func (sf *subscriptionFilter) restrict(ctx context.Context, c *request, f *feed, caller identity.Caller) {
-	changes := c.server.notifier
+func (sf *subscriptionFilter) restrict(ctx context.Context, req *request, f *feed, caller identity.Caller) {
+	changes := req.server.notifier
 	sf.uris.list = slices.DeleteFunc(sf.uris.list, func(uri string) bool {
-		return !c.server.backend.CanRead(ctx, caller, uri) || !changes.subscribe(f, topic{name: uri})
+		return !req.server.backend.CanRead(ctx, caller, uri) || !changes.subscribe(f, topic{name: uri})
 	})
 	sf.tasks.list = slices.DeleteFunc(sf.tasks.list, func(id string) bool {
-		_, e := c.server.tasks.Task(ctx, caller, id)
+		_, e := req.server.tasks.Task(ctx, caller, id)
 		t := topic{isTask: true, name: id}
 		if e != nil || !changes.subscribe(f, t) {
 			return true
@@ -223,14 +223,14 @@ type notices struct {
 // skipped.
 func (n notices) frames(meta []byte, task func(id string) Frame) (frames []Frame) {
 	for _, list := range [...]struct {
-		of     kindSet
+		kinds  kindSet
 		method string
 	}{
 		{setOf(call.Tools), "notifications/tools/list_changed"},
 		{setOf(call.Resources, call.Templates), "notifications/resources/list_changed"},
 		{setOf(call.Prompts), "notifications/prompts/list_changed"},
 	} {
-		if n.lists&list.of != 0 {
+		if n.lists&list.kinds != 0 {
 			frames = append(frames, notification(list.method, meta))
 		}
 	}
@@ -262,33 +262,33 @@ func (s signal) notify() {
 
 // subscribeResource subscribes a legacy session to a resource (2025-11-25
 // server/resources, Subscriptions).
-func subscribeResource(ctx context.Context, c *request) (*result, *fault) {
-	uri, f := c.subscribedURI()
+func subscribeResource(ctx context.Context, req *request) (*result, *fault) {
+	uri, f := req.subscribedURI()
 	if f != nil {
 		return nil, f
 	}
 	r := &call.Request{Kind: call.Resources, Name: uri}
 	var err error
-	if r.Caller, err = c.caller(); err != nil {
-		return nil, c.claimFault(r.Caller, err)
+	if r.Caller, err = req.caller(); err != nil {
+		return nil, req.claimFault(r.Caller, err)
 	}
-	if !c.server.backend.CanRead(ctx, r.Caller, uri) {
-		return nil, c.notFound(r, &call.Error{Code: call.ToolNotFound, Message: "there is no resource of this URI"})
+	if !req.server.backend.CanRead(ctx, r.Caller, uri) {
+		return nil, req.notFound(r, &call.Error{Code: call.ToolNotFound, Message: "there is no resource of this URI"})
 	}
-	session := c.origin.session
-	c.server.notifier.setCaller(&session.feed, r.Caller)
-	if !c.server.notifier.subscribe(&session.feed, topic{name: uri}) {
+	session := req.origin.session
+	req.server.notifier.setCaller(&session.feed, r.Caller)
+	if !req.server.notifier.subscribe(&session.feed, topic{name: uri}) {
 		return nil, invalidParams("the session is subscribed to too many resources")
 	}
 	return &result{}, nil
 }
 
-func unsubscribeResource(_ context.Context, c *request) (*result, *fault) {
-	uri, f := c.subscribedURI()
+func unsubscribeResource(_ context.Context, req *request) (*result, *fault) {
+	uri, f := req.subscribedURI()
 	if f != nil {
 		return nil, f
 	}
-	c.server.notifier.unsubscribe(&c.origin.session.feed, topic{name: uri})
+	req.server.notifier.unsubscribe(&req.origin.session.feed, topic{name: uri})
 	return &result{}, nil
 }
 

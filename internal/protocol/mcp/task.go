@@ -53,10 +53,10 @@ type Task struct {
 
 // status returns the task's status (SEP-2663, Task Status) and the members for
 // it.
-func (t *Task) status(c *request, caller identity.Caller) (status string, members []byte) {
+func (t *Task) status(req *request, caller identity.Caller) (status string, members []byte) {
 	switch {
 	case t.Response != nil:
-		return t.outcome(c, caller)
+		return t.outcome(req, caller)
 	case t.Cancelled:
 		return "cancelled", nil
 	case len(t.Requests) > 0:
@@ -66,14 +66,14 @@ func (t *Task) status(c *request, caller identity.Caller) (status string, member
 }
 
 // outcome returns what the call would have returned: a result or an error.
-func (t *Task) outcome(c *request, caller identity.Caller) (status string, members []byte) {
+func (t *Task) outcome(req *request, caller identity.Caller) (status string, members []byte) {
 	r := &call.Request{Kind: call.Tools, Caller: caller}
 	var encoded *result
 	if t.Response.Err == nil {
-		encoded = c.succeeded(r, t.Response)
+		encoded = req.succeeded(r, t.Response)
 	} else {
 		var f *fault
-		if encoded, f = c.failure(r, t.Response.Err, t.Response.Revision); f != nil {
+		if encoded, f = req.failure(r, t.Response.Err, t.Response.Revision); f != nil {
 			return "failed", appendValue(nil, "error", appendError(nil, &f.RPCError))
 		}
 	}
@@ -86,8 +86,8 @@ func (t *Task) outcome(c *request, caller identity.Caller) (status string, membe
 
 // appendTo appends the members of the task object; detailed adds the members
 // for its status.
-func (t *Task) appendTo(dst []byte, c *request, caller identity.Caller, detailed bool) []byte {
-	status, members := t.status(c, caller)
+func (t *Task) appendTo(dst []byte, req *request, caller identity.Caller, detailed bool) []byte {
+	status, members := t.status(req, caller)
 	dst = appendText(appendText(dst, "taskId", t.ID), "status", status)
 	dst = appendOptional(dst, "statusMessage", t.Message)
 	dst = appendText(dst, "createdAt", t.Created.UTC().Format(time.RFC3339Nano))
@@ -143,43 +143,43 @@ func taskFault(caller identity.Caller, e *call.Error) *fault {
 	return f.with(errorData(caller, e))
 }
 
-func getTask(ctx context.Context, c *request) (*result, *fault) {
-	caller, id, f := c.taskParams()
+func getTask(ctx context.Context, req *request) (*result, *fault) {
+	caller, id, f := req.taskParams()
 	if f != nil {
 		return nil, f
 	}
-	t, e := c.server.tasks.Task(ctx, caller, id)
+	t, e := req.server.tasks.Task(ctx, caller, id)
 	if e != nil {
 		return nil, taskFault(caller, e)
 	}
-	return &result{members: t.appendTo(nil, c, caller, true)}, nil
+	return &result{members: t.appendTo(nil, req, caller, true)}, nil
 }
 
-func updateTask(ctx context.Context, c *request) (*result, *fault) {
-	caller, id, f := c.taskParams()
+func updateTask(ctx context.Context, req *request) (*result, *fault) {
+	caller, id, f := req.taskParams()
 	if f != nil {
 		return nil, f
 	}
-	responses := jsontext.Get(c.params, "inputResponses")
+	responses := jsontext.Get(req.params, "inputResponses")
 	if responses == nil {
 		return nil, invalidParams("params.inputResponses must be an object")
 	}
-	resume, f := c.resume(&itemParams{responses: responses})
+	resume, f := req.resume(&itemParams{responses: responses})
 	if f != nil {
 		return nil, f
 	}
-	if e := c.server.tasks.UpdateTask(ctx, caller, id, resume.Responses); e != nil {
+	if e := req.server.tasks.UpdateTask(ctx, caller, id, resume.Responses); e != nil {
 		return nil, taskFault(caller, e)
 	}
 	return &result{}, nil
 }
 
-func cancelTask(ctx context.Context, c *request) (*result, *fault) {
-	caller, id, f := c.taskParams()
+func cancelTask(ctx context.Context, req *request) (*result, *fault) {
+	caller, id, f := req.taskParams()
 	if f != nil {
 		return nil, f
 	}
-	if e := c.server.tasks.CancelTask(ctx, caller, id); e != nil {
+	if e := req.server.tasks.CancelTask(ctx, caller, id); e != nil {
 		return nil, taskFault(caller, e)
 	}
 	return &result{}, nil

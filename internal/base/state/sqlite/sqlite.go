@@ -137,9 +137,9 @@ func (r *rows) DropPair(space, key string) error {
 	return err
 }
 
-func (r *rows) PairKeys(space, from, end string, now int64, most int) ([]string, error) {
+func (r *rows) PairKeys(space, from, end string, now int64, limit int) ([]string, error) {
 	found, err := r.db.Query(`SELECT key FROM pairs WHERE space = ? AND key >= ? AND key < ? AND expires > ? ORDER BY key LIMIT ?`,
-		[]byte(space), []byte(from), []byte(end), now, most)
+		[]byte(space), []byte(from), []byte(end), now, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -155,12 +155,12 @@ func (r *rows) PairKeys(space, from, end string, now int64, most int) ([]string,
 	return keys, found.Err()
 }
 
-func (r *rows) DropExpired(space string, now int64, most int) (map[string]state.Usage, error) {
+func (r *rows) DropExpired(space string, now int64, limit int) (map[string]state.Usage, error) {
 	expired := `SELECT rowid FROM pairs WHERE expires <= ? LIMIT ?`
-	args := []any{now, most}
+	args := []any{now, limit}
 	if space != "" {
 		expired = `SELECT rowid FROM pairs WHERE space = ? AND expires <= ? LIMIT ?`
-		args = []any{[]byte(space), now, most}
+		args = []any{[]byte(space), now, limit}
 	}
 	found, err := r.db.Query(`DELETE FROM pairs WHERE rowid IN (`+expired+`) RETURNING space, size`, args...)
 	if err != nil {

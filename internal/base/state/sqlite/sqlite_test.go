@@ -145,11 +145,11 @@ func TestStore_fullDisk(t *testing.T) {
 	if got, err := s.Task(someone, task.ID); err != nil || got.Status != state.Working || len(got.Result) > 0 {
 		t.Errorf("task %s with %d bytes, %v", got.Status, len(got.Result), err)
 	}
-	if _, err := s.Claim(t.Context(), someone, state.Nonce{1}, soon); !errors.Is(err, state.ErrUnkept) {
+	if _, err := s.Claim(t.Context(), someone, state.Nonce{1}, soon); !errors.Is(err, state.ErrNotStored) {
 		t.Errorf("claim with an answer that did not fit: %v", err)
 	}
 	s = reopened(t, s, path)
-	if _, err := s.Claim(t.Context(), someone, state.Nonce{1}, soon); !errors.Is(err, state.ErrUnkept) {
+	if _, err := s.Claim(t.Context(), someone, state.Nonce{1}, soon); !errors.Is(err, state.ErrNotStored) {
 		t.Errorf("claim with an answer that did not fit, after a restart: %v", err)
 	}
 	if _, err := s.Journal(state.Nonce{2}); !errors.Is(err, state.ErrLost) {

@@ -135,15 +135,15 @@ func (l *limitListener) evict() []*limitedConn {
 // addIdle marks a connection as not in use. It returns the connections to
 // close, because their client has too many. The caller holds mu.
 func (l *limitListener) addIdle(c *limitedConn) (evicted []*limitedConn) {
-	of := l.idle[c.client]
-	if of == nil {
-		of = list.New()
-		l.idle[c.client] = of
+	conns := l.idle[c.client]
+	if conns == nil {
+		conns = list.New()
+		l.idle[c.client] = conns
 	}
 	c.idleSince = time.Now()
-	c.idleElement = of.PushBack(c)
-	if of.Len() > l.limits.IdlePerClient {
-		first := of.Front().Value.(*limitedConn)
+	c.idleElement = conns.PushBack(c)
+	if conns.Len() > l.limits.IdlePerClient {
+		first := conns.Front().Value.(*limitedConn)
 		l.uncount(first)
 		evicted = append(evicted, first)
 	}
@@ -155,8 +155,8 @@ func (l *limitListener) removeIdle(c *limitedConn) {
 	if c.idleElement == nil {
 		return
 	}
-	of := l.idle[c.client]
-	if of.Remove(c.idleElement); of.Len() == 0 {
+	conns := l.idle[c.client]
+	if conns.Remove(c.idleElement); conns.Len() == 0 {
 		delete(l.idle, c.client)
 	}
 	c.idleElement = nil
@@ -197,19 +197,19 @@ type limitedConn struct {
 
 // startUse marks the connection as in use by a client. It returns false if the
 // client uses too many.
-func (c *limitedConn) startUse(by workqueue.Client) bool {
+func (c *limitedConn) startUse(client workqueue.Client) bool {
 	l := c.listener
 	c.hold.ReleaseAll()
-	c.hold.client = by
+	c.hold.client = client
 	if !c.hold.Take(1) {
 		return false
 	}
 	l.mu.Lock()
 	l.removeIdle(c)
-	c.client = by
-	gone := c.uncounted
+	c.client = client
+	uncounted := c.uncounted
 	l.mu.Unlock()
-	if gone {
+	if uncounted {
 		c.hold.ReleaseAll()
 	}
 	return true

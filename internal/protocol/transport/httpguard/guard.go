@@ -11,7 +11,7 @@
 //
 // A [Budget] divides bytes or connections among clients (see
 // [workqueue.Client]), so that no client uses up what others need: request
-// bodies, unread responses, which pass an [Outlet], and the connections in use.
+// bodies, unread responses, which pass an [BudgetWriter], and the connections in use.
 //
 // The guard answers no preflight request and sets no CORS header. It does not
 // authenticate callers, and no route bypasses it.
@@ -111,26 +111,26 @@ func (g *Guard) Bodies() *Budget { return g.bodies }
 // without room.
 func (g *Guard) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		no := g.check(r)
+		rej := g.check(r)
 		if len(r.TransferEncoding) > 0 {
 			// A proxy that uses a Content-Length beside it would take what follows
 			// for a part of this body (RFC 9112 section 6.1).
 			w.Header()["Connection"] = []string{"close"}
 		}
 		if r.Body == nil || r.Body == http.NoBody {
-			g.serve(w, r, no, next)
+			g.serve(w, r, rej, next)
 			return
 		}
-		body := g.limitBody(w, r, no != nil)
+		body := g.limitBody(w, r, rej != nil)
 		defer body.release()
-		g.serve(w, r, no, next)
+		g.serve(w, r, rej, next)
 		body.linger(w, r)
 	})
 }
 
-func (g *Guard) serve(w http.ResponseWriter, r *http.Request, no *rejection, next http.Handler) {
-	if no != nil {
-		no.write(w, r, slices.Contains(g.jsonRPCPaths, r.URL.Path))
+func (g *Guard) serve(w http.ResponseWriter, r *http.Request, rej *rejection, next http.Handler) {
+	if rej != nil {
+		rej.write(w, r, slices.Contains(g.jsonRPCPaths, r.URL.Path))
 		return
 	}
 	next.ServeHTTP(w, r)
@@ -140,8 +140,8 @@ func (g *Guard) check(r *http.Request) *rejection {
 	if g.isCallback(r) {
 		return g.checkContent(r)
 	}
-	here := localEndpointOf(r)
-	if !g.hosts.matches(r.Host, here) {
+	local := localEndpointOf(r)
+	if !g.hosts.matches(r.Host, local) {
 		return &unknownHost
 	}
 	listed := false
@@ -149,7 +149,7 @@ func (g *Guard) check(r *http.Request) *rejection {
 		if len(origins) > 1 {
 			return &unknownOrigin
 		}
-		if _, listed = g.origins[origins[0]]; !listed && !here.isOrigin(origins[0]) {
+		if _, listed = g.origins[origins[0]]; !listed && !local.isOrigin(origins[0]) {
 			return &unknownOrigin
 		}
 	}

@@ -77,7 +77,7 @@ func (h *hosts) allow(entry string) error {
 }
 
 // matches reports whether a request may carry this Host (RFC 9110 section 7.2).
-func (h hosts) matches(host string, here localEndpoint) bool {
+func (h hosts) matches(host string, local localEndpoint) bool {
 	host = strings.ToLower(host)
 	if _, ok := h.exact[host]; ok {
 		return true
@@ -86,11 +86,11 @@ func (h hosts) matches(host string, here localEndpoint) bool {
 	if !ok {
 		return false
 	}
-	if here.isLoopback(name) {
-		return here.ownPort(port)
+	if local.isLoopback(name) {
+		return local.ownPort(port)
 	}
 	_, ok = h.names[name]
-	return ok && (port == "" || here.ownPort(port))
+	return ok && (port == "" || local.ownPort(port))
 }
 
 // splitHost splits "name", "name:port" and "[address]:port". It rejects other

@@ -80,7 +80,7 @@ type Response struct {
 	// fixed at creation
 	w       http.ResponseWriter
 	control http.ResponseController
-	outlet  *httpguard.Outlet
+	writer  *httpguard.BudgetWriter
 	options Options
 	cancel  func()        // cancels the request when its client is gone
 	body    io.ReadCloser // of the request, if the response may be detached
@@ -99,14 +99,14 @@ var errFinished = errors.New("the response has ended")
 // client is gone or too slow.
 func NewResponse(w http.ResponseWriter, o Options, cancel func()) *Response {
 	return &Response{
-		w: w, control: *http.NewResponseController(w), outlet: httpguard.NewOutlet(w, o.Unread, o.Client, o.WriteTimeout),
+		w: w, control: *http.NewResponseController(w), writer: httpguard.NewBudgetWriter(w, o.Unread, o.Client, o.WriteTimeout),
 		options: o, cancel: cancel,
 	}
 }
 
 // Abort makes later writes fail, so that the connection ends. It does not
 // block, and must not be called after the handler returns.
-func (resp *Response) Abort() { resp.outlet.Abort() }
+func (resp *Response) Abort() { resp.writer.Abort() }
 
 // Start makes the response a stream at once.
 func (resp *Response) Start() {
@@ -119,14 +119,14 @@ func (resp *Response) Start() {
 // to wait, Send fails and ends the connection.
 func (resp *Response) Send(f mcp.Frame) error {
 	held := f.Len() > httpguard.Buffered
-	if held && !resp.outlet.Take(f.Len()) {
+	if held && !resp.writer.Take(f.Len()) {
 		resp.cancel()
 		return httpguard.ErrOverBudget
 	}
 	resp.mu.Lock()
 	defer resp.mu.Unlock()
 	if held {
-		defer resp.outlet.Release(f.Len())
+		defer resp.writer.Release(f.Len())
 	}
 	return resp.event("", f)
 }
@@ -196,8 +196,8 @@ func (resp *Response) write(piece func(io.Writer) error) error {
 		return resp.err
 	}
 	resp.open()
-	resp.outlet.RenewDeadline()
-	if resp.err = piece(resp.outlet); resp.err == nil {
+	resp.writer.RenewDeadline()
+	if resp.err = piece(resp.writer); resp.err == nil {
 		resp.err = resp.flush()
 	}
 	if resp.err != nil {
@@ -281,14 +281,14 @@ func (resp *Response) finish(r mcp.Reply) {
 		resp.timer.Stop()
 	}
 	if !resp.detached {
-		resp.outlet.Close()
+		resp.writer.Close()
 	}
 }
 
 // reserve reserves budget for the reply. If there is no room, it returns an
 // error reply instead.
 func (resp *Response) reserve(r mcp.Reply) mcp.Reply {
-	if r.Frame.Len() <= httpguard.Buffered || resp.outlet.Take(r.Frame.Len()) {
+	if r.Frame.Len() <= httpguard.Buffered || resp.writer.Take(r.Frame.Len()) {
 		return r
 	}
 	return r.WithoutRoom()
@@ -313,9 +313,9 @@ func (resp *Response) writeReply(r mcp.Reply) {
 		_ = writeJSON(resp.w, httpStatus(r.Refusal), r.Frame, resp.detached)
 		return
 	}
-	resp.outlet.RenewDeadline()
+	resp.writer.RenewDeadline()
 	writeHead(resp.w, httpStatus(r.Refusal), r.Frame, true)
-	_, err := r.Frame.WriteTo(resp.outlet)
+	_, err := r.Frame.WriteTo(resp.writer)
 	if err == nil {
 		err = resp.flush()
 	}
@@ -341,7 +341,7 @@ func (a *Response) HangUp(r *http.Request) {
 	if r.ProtoMajor != 1 || !canHijack(a.w) {
 		return
 	}
-	a.outlet.RenewDeadline()
+	a.writer.RenewDeadline()
 	_ = a.flush()
 	conn, _, err := a.control.Hijack()
 	if err != nil {
@@ -388,9 +388,9 @@ func (d *detachedResponse) Finish(r mcp.Reply) {
 	a.w.Header().Set("Connection", "close")
 	a.detached = true
 	a.finish(r)
-	a.outlet.RenewDeadline()
+	a.writer.RenewDeadline()
 	a.logSlowClient(a.flush())
-	a.outlet.Close()
+	a.writer.Close()
 	if conn, _, err := a.control.Hijack(); err == nil {
 		_ = conn.Close()
 	}

@@ -110,16 +110,16 @@ func write(w *responder, status int, pieces ...[]byte) {
 	}
 	var to io.Writer = w
 	if size > httpguard.Buffered {
-		outlet := httpguard.NewOutlet(w.ResponseWriter, w.budget, w.client, writeTimeout)
-		defer outlet.Close()
-		if !outlet.Take(size) {
+		writer := httpguard.NewBudgetWriter(w.ResponseWriter, w.budget, w.client, writeTimeout)
+		defer writer.Close()
+		if !writer.Take(size) {
 			delete(w.Header(), "Etag")
 			delete(w.Header(), "Cache-Control")
 			writeError(w, &errNoRoom)
 			return
 		}
-		outlet.RenewDeadline()
-		to = outlet
+		writer.RenewDeadline()
+		to = writer
 	}
 	setHeader(w, "Content-Type", "application/json")
 	setHeader(w, "Content-Length", strconv.Itoa(size))

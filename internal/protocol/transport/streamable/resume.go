@@ -12,8 +12,8 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpstream"
 )
 
-// headerLastEvent has the id of the last event that the client has received.
-const headerLastEvent = "Last-Event-Id"
+// headerLastEventID has the id of the last event that the client has received.
+const headerLastEventID = "Last-Event-ID"
 
 // get opens or resumes a stream of a legacy session (2025-11-25
 // basic/transports, Listening for Messages from the Server).
@@ -31,7 +31,7 @@ func (h *handler) get(w http.ResponseWriter, r *http.Request) {
 		h.writeRefusal(w, r, mcp.UnknownSession)
 		return
 	}
-	last := r.Header.Get(headerLastEvent)
+	last := r.Header.Get(headerLastEventID)
 	s, after := h.events.find(id, last)
 	switch {
 	case s != nil && !strings.HasPrefix(s.id, "g"):

@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// bombs is a server of testdata/bombs with the site that its tools call.
-type bombs struct {
+// bombServer is a server of testdata/bombs with the site that its tools call.
+type bombServer struct {
 	*daemon
 	tools []string // tools that are bombs
 	// timeouts and ends hold the timeout and the expected errors of each bomb.
@@ -33,10 +33,10 @@ type bombs struct {
 	let   chan struct{}  // closed to release the waiting requests
 }
 
-// serveBombs starts the server with the executor of mcpd serve.
-func serveBombs(t *testing.T) *bombs {
+// newBombServer starts the server with the executor of mcpd serve.
+func newBombServer(t *testing.T) *bombServer {
 	t.Helper()
-	b := &bombs{timeouts: map[string]time.Duration{}, ends: map[string]*regexp.Regexp{}, posts: map[string]int{}, waits: make(chan struct{}, 1000), let: make(chan struct{})}
+	b := &bombServer{timeouts: map[string]time.Duration{}, ends: map[string]*regexp.Regexp{}, posts: map[string]int{}, waits: make(chan struct{}, 1000), let: make(chan struct{})}
 	loop := httptest.NewServer(b)
 	t.Cleanup(loop.Close)
 	dir := t.TempDir()
@@ -64,7 +64,7 @@ func serveBombs(t *testing.T) *bombs {
 			t.Fatal(err)
 		}
 		if name := filepath.Base(file); name != "ordinary.hcl" {
-			b.know(t, name, string(text), memory)
+			b.addBombs(t, name, string(text), memory)
 		}
 		text = bytes.ReplaceAll(text, []byte("127.0.0.1:9"), []byte(loop.Listener.Addr().String()))
 		if os.Getenv("MCPD_LONG") == "" { // otherwise a bomb that delays for a second is a failure
@@ -85,8 +85,8 @@ func serveBombs(t *testing.T) *bombs {
 	return b
 }
 
-// know registers the bombs of a file. memory is the limit for a script in MiB.
-func (b *bombs) know(t *testing.T, file, text, memory string) {
+// addBombs registers the bombs of a file. memory is the limit for a script in MiB.
+func (b *bombServer) addBombs(t *testing.T, file, text, memory string) {
 	for _, tool := range regexp.MustCompile(`(?m)^tool "(.*)" \{\n  timeout = "(.*)"`).FindAllStringSubmatch(text, -1) {
 		timeout, err := time.ParseDuration(tool[2])
 		if err != nil {
@@ -107,7 +107,7 @@ func (b *bombs) know(t *testing.T, file, text, memory string) {
 
 // ServeHTTP counts requests and makes some wait. One response is nested too deeply for
 // an engine.
-func (b *bombs) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (b *bombServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/deep" {
 		_, _ = io.WriteString(w, strings.Repeat("[", 1e6)+strings.Repeat("]", 1e6))
 		return
@@ -132,7 +132,7 @@ type fault struct{ Code, Message string }
 func (f fault) isRefusal() bool { return strings.Contains(f.Message, "overloaded") }
 
 // try calls a tool and returns the text of its result.
-func (b *bombs) try(tool, arguments string) (text string, f fault, err error) {
+func (b *bombServer) try(tool, arguments string) (text string, f fault, err error) {
 	status, body, err := b.modern("tools/call", fmt.Sprintf(`{"name":%q,"arguments":%s}`, tool, arguments))
 	if err != nil {
 		return "", f, err
@@ -156,7 +156,7 @@ func (b *bombs) try(tool, arguments string) (text string, f fault, err error) {
 
 // work keeps connections busy with well-behaved calls until stop is called. stop
 // reports their failures.
-func (b *bombs) work(t *testing.T, connections int) (stop func()) {
+func (b *bombServer) work(t *testing.T, connections int) (stop func()) {
 	var over atomic.Bool
 	var calls atomic.Int64
 	var all sync.WaitGroup
@@ -186,14 +186,14 @@ func (b *bombs) work(t *testing.T, connections int) (stop func()) {
 	}
 }
 
-func (b *bombs) add(t *testing.T, x, y int) {
+func (b *bombServer) add(t *testing.T, x, y int) {
 	got, f, err := b.try("add", fmt.Sprintf(`{"a":%d,"b":%d}`, x, y))
 	if want := fmt.Sprintf(`{"sum":%d}`, x+y); err != nil || f != (fault{}) || got != want {
 		t.Errorf("%d + %d = %s: %v, %v", x, y, got, f, err)
 	}
 }
 
-func (b *bombs) post(t *testing.T, id string) {
+func (b *bombServer) post(t *testing.T, id string) {
 	got, f, err := b.try("post", fmt.Sprintf(`{"id":%q}`, id))
 	if want := `{"statuses":[200,200],"sum":49995000}`; err != nil || f != (fault{}) || got != want {
 		t.Errorf("post %s returned %s: %v, %v", id, got, f, err)
@@ -219,7 +219,7 @@ func stat(id int) ([]string, error) {
 }
 
 // processes returns the ids of the child processes of the server that were not reaped.
-func (b *bombs) processes(t *testing.T) (ids []int) {
+func (b *bombServer) processes(t *testing.T) (ids []int) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil || len(all) == 0 {
@@ -234,9 +234,9 @@ func (b *bombs) processes(t *testing.T) (ids []int) {
 	return ids
 }
 
-// few waits for killed processes to exit and returns the remaining ones. Calls do not
+// remainingProcesses waits for killed processes to exit and returns the remaining ones. Calls do not
 // wait for that.
-func (b *bombs) few(t *testing.T) (ids []int) {
+func (b *bombServer) remainingProcesses(t *testing.T) (ids []int) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		if ids = b.processes(t); len(ids) <= mostWorkers || time.Now().After(end) {
@@ -250,7 +250,7 @@ func (b *bombs) few(t *testing.T) (ids []int) {
 }
 
 // memory returns the current and the peak memory of the server, in bytes.
-func (b *bombs) memory(t *testing.T) (now, most int) {
+func (b *bombServer) memory(t *testing.T) (now, most int) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", b.cmd.Process.Pid))
 	if err != nil {
@@ -267,9 +267,9 @@ func (b *bombs) memory(t *testing.T) (now, most int) {
 	return bytes["VmRSS"], bytes["VmHWM"]
 }
 
-// settled waits until the memory of the server is at most most, or stops shrinking. The
+// settledMemory waits until the memory of the server is at most most, or stops shrinking. The
 // runtime collects garbage after two minutes at the latest, then returns memory.
-func (b *bombs) settled(t *testing.T, most int) (now int) {
+func (b *bombServer) settledMemory(t *testing.T, most int) (now int) {
 	t.Helper()
 	for range 240 {
 		if now, _ = b.memory(t); now <= most {

@@ -30,20 +30,20 @@ type subject struct {
 func (s *subject) add(f grant.Fact, where diag.Range) { s.facts = append(s.facts, fact{f, where}) }
 
 // addOption adds a fact of the definition itself.
-func (s *subject) addOption(sense grant.Direction, option, value string) {
-	s.add(grant.Fact{Option: option, Direction: sense, Value: value}, s.where)
+func (s *subject) addOption(direction grant.Direction, option, value string) {
+	s.add(grant.Fact{Option: option, Direction: direction, Value: value}, s.where)
 }
 
 // addIf adds a fact without a value if the condition holds.
-func (s *subject) addIf(is bool, sense grant.Direction, option string) {
+func (s *subject) addIf(is bool, direction grant.Direction, option string) {
 	if is {
-		s.addOption(sense, option, "")
+		s.addOption(direction, option, "")
 	}
 }
 
 // encoded adds a fact with plain data as value.
-func (s *subject) encoded(sense grant.Direction, option string, value any) {
-	s.addOption(sense, option, encode(value))
+func (s *subject) encoded(direction grant.Direction, option string, value any) {
+	s.addOption(direction, option, encode(value))
 }
 
 // number adds a limit on a count. 0 means otherwise, which is +Inf or NaN.
@@ -60,11 +60,11 @@ func orUnbounded(f grant.Fact, otherwise float64) grant.Fact {
 }
 
 // code adds the fact of code. Only its change is reported, never its text.
-func (s *subject) code(sense grant.Direction, option string, b *definition.Code) {
+func (s *subject) code(direction grant.Direction, option string, b *definition.Code) {
 	if b == nil {
 		return
 	}
-	s.add(grant.Fact{Option: option, Direction: sense, Value: b.Language + "\x00" + b.Text.Body()}, rangeOfCode(b, s.where))
+	s.add(grant.Fact{Option: option, Direction: direction, Value: b.Language + "\x00" + b.Text.Body()}, rangeOfCode(b, s.where))
 }
 
 // rangeOfCode returns the range of inline code. For code in a file, it is the range of the
@@ -77,20 +77,20 @@ func rangeOfCode(b *definition.Code, otherwise diag.Range) diag.Range {
 }
 
 // names adds a list of names and patterns. A nil list matches everything.
-func (s *subject) names(sense grant.Direction, option string, list []definition.Name) {
+func (s *subject) names(direction grant.Direction, option string, list []definition.Name) {
 	if list == nil {
-		s.add(grant.Fact{Option: option, Direction: sense, Value: "*", Pattern: true}, s.where)
+		s.add(grant.Fact{Option: option, Direction: direction, Value: "*", Pattern: true}, s.where)
 	}
 	for _, n := range list {
-		s.add(grant.Fact{Option: option, Direction: sense, Value: n.Text, Pattern: true}, n.Range)
+		s.add(grant.Fact{Option: option, Direction: direction, Value: n.Text, Pattern: true}, n.Range)
 	}
 }
 
 // targets adds the targets of a policy, a limit or a hook.
-func (s *subject) targets(sense grant.Direction, t definition.Targets) {
-	s.names(sense, "tools", t.Tools)
-	s.names(sense, "resources", t.Resources)
-	s.names(sense, "prompts", t.Prompts)
+func (s *subject) targets(direction grant.Direction, t definition.Targets) {
+	s.names(direction, "tools", t.Tools)
+	s.names(direction, "resources", t.Resources)
+	s.names(direction, "prompts", t.Prompts)
 }
 
 // bounds adds the limits of calls. A limit that is not set becomes otherwise.
@@ -126,18 +126,18 @@ func (s *subject) grants(snap *Snapshot, set grant.Set, ranges map[string]diag.R
 }
 
 // addResolvedLinks adds the resolved path of an object if links change it.
-func (s *subject) addResolvedLinks(of, path, led string, ranges map[string]diag.Range) {
-	if led != "" {
-		f := grant.Fact{Object: of, Option: "links of its path", Direction: grant.Opaque, Value: led, RangeKey: of + path}
+func (s *subject) addResolvedLinks(of, path, target string, ranges map[string]diag.Range) {
+	if target != "" {
+		f := grant.Fact{Object: of, Option: "links of its path", Direction: grant.Opaque, Value: target, RangeKey: of + path}
 		s.add(f, rangeOf(ranges, f, s.where))
 	}
 }
 
 // rangeOf returns the range of a fact, or else of its object.
 func rangeOf(ranges map[string]diag.Range, f grant.Fact, otherwise diag.Range) diag.Range {
-	for _, place := range []string{f.RangeKey, f.Object} {
-		for ; place != ""; place = place[:max(0, strings.LastIndexByte(place, '.'))] {
-			if where, ok := ranges[place]; ok {
+	for _, key := range []string{f.RangeKey, f.Object} {
+		for ; key != ""; key = key[:max(0, strings.LastIndexByte(key, '.'))] {
+			if where, ok := ranges[key]; ok {
 				return where
 			}
 		}
@@ -235,8 +235,8 @@ func (s *Snapshot) policy(p *definition.Policy, operators bool) subject {
 const inConfigFile = "is in the config file"
 
 func (s *Snapshot) deniesByDefault() bool {
-	said := s.Config.Server
-	return said.DefaultDecision == definition.DecideDeny || said.Mode == definition.Production
+	server := s.Config.Server
+	return server.DefaultDecision == definition.DecideDeny || server.Mode == definition.Production
 }
 
 func limit(l *definition.Limit, operators bool) subject {

@@ -98,11 +98,11 @@ func from(address string) *http.Client {
 	return &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 64}}
 }
 
-// storm is a server with two clients.
-type storm struct{ attacker, other client }
+// twoClients is a server with two clients.
+type twoClients struct{ attacker, other client }
 
-// serveStorm starts a server that identifies clients by key or only by address.
-func serveStorm(t *testing.T, keys bool) storm {
+// serveTwoClients starts a server that identifies clients by key or only by address.
+func serveTwoClients(t *testing.T, keys bool) twoClients {
 	t.Helper()
 	dir := t.TempDir()
 	config := "server {\n  name = \"storm\"\n  version = \"1.0.0\"\n}\n"
@@ -136,7 +136,7 @@ func serveStorm(t *testing.T, keys bool) storm {
 		t.Fatal(err)
 	}
 	t.Cleanup(d.kill)
-	s := storm{client{d, attacker, from("127.0.0.1")}, client{d, other, from("127.0.0.1")}}
+	s := twoClients{client{d, attacker, from("127.0.0.1")}, client{d, other, from("127.0.0.1")}}
 	if !keys {
 		s.attacker.http = from("127.0.0.2")
 	}
@@ -153,9 +153,9 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// rage keeps 32 connections of the attacker busy until stop is called, which cancels
+// flood keeps 32 connections of the attacker busy until stop is called, which cancels
 // their calls. answered is closed after this number of responses.
-func (s storm) rage(calls [][2]string, answers int64) (answered <-chan struct{}, stop func()) {
+func (s twoClients) flood(calls [][2]string, answers int64) (answered <-chan struct{}, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	var begun, ended atomic.Int64
@@ -201,12 +201,12 @@ func TestStorm_costsOthersNoCalls(t *testing.T) {
 			if slower > 1 && testing.Short() && !test.raced {
 				t.Skip("SKIPPED with -short: one row per kind of client runs with the race detector")
 			}
-			s := serveStorm(t, test.keys)
+			s := serveTwoClients(t, test.keys)
 			answers, calls := int64(10), 25
 			if os.Getenv("MCPD_LONG") != "" {
 				answers, calls = 40, 100
 			}
-			answered, stop := s.rage(test.calls, answers)
+			answered, stop := s.flood(test.calls, answers)
 			defer stop()
 			var mu sync.Mutex
 			refused, took := map[string]int{}, []time.Duration(nil)

@@ -18,10 +18,10 @@ const (
 	pieceBytes = 64 << 10
 )
 
-// Outlet writes a response and holds budget for the part that the client has
+// BudgetWriter writes a response and holds budget for the part that the client has
 // not read. The client has the timeout for each piece, so that a response may
 // take long while the client reads it.
-type Outlet struct {
+type BudgetWriter struct {
 	// fixed at creation
 	w       http.ResponseWriter
 	control http.ResponseController
@@ -33,45 +33,45 @@ type Outlet struct {
 	remaining   int  // bytes that may be written before the next deadline
 }
 
-// NewOutlet returns the outlet of a response to a client. Its budget is b; nil
+// NewBudgetWriter returns the writer of a response to a client. Its budget is b; nil
 // means no limit. timeout is the time for the client to read one piece. The
-// caller must call [Outlet.Close] at the end.
-func NewOutlet(w http.ResponseWriter, b *Budget, c workqueue.Client, timeout time.Duration) *Outlet {
-	o := &Outlet{w: w, control: *http.NewResponseController(w), timeout: timeout, hold: Hold{budget: b, client: c}}
-	o.hold.owner = o
-	return o
+// caller must call [BudgetWriter.Close] at the end.
+func NewBudgetWriter(w http.ResponseWriter, b *Budget, c workqueue.Client, timeout time.Duration) *BudgetWriter {
+	bw := &BudgetWriter{w: w, control: *http.NewResponseController(w), timeout: timeout, hold: Hold{budget: b, client: c}}
+	bw.hold.owner = bw
+	return bw
 }
 
 // Take reserves budget for n bytes that will be written. It returns false if
 // there is no room. It is safe for concurrent use.
-func (o *Outlet) Take(n int) bool { return o.hold.Take(n) }
+func (w *BudgetWriter) Take(n int) bool { return w.hold.Take(n) }
 
 // Release returns the budget for n bytes.
-func (o *Outlet) Release(n int) { o.hold.Release(n) }
+func (w *BudgetWriter) Release(n int) { w.hold.Release(n) }
 
 // RenewDeadline restarts the client's time, for the next piece.
-func (o *Outlet) RenewDeadline() {
-	o.deadlineSet, o.remaining = true, pieceBytes
-	_ = o.control.SetWriteDeadline(time.Now().Add(o.timeout))
-	if o.aborted.Load() {
-		o.expire()
+func (w *BudgetWriter) RenewDeadline() {
+	w.deadlineSet, w.remaining = true, pieceBytes
+	_ = w.control.SetWriteDeadline(time.Now().Add(w.timeout))
+	if w.aborted.Load() {
+		w.expire()
 	}
 }
 
 // Write writes p, each piece within its time.
-func (o *Outlet) Write(p []byte) (written int, err error) {
+func (w *BudgetWriter) Write(p []byte) (written int, err error) {
 	for {
-		if o.aborted.Load() {
+		if w.aborted.Load() {
 			return written, os.ErrDeadlineExceeded
 		}
-		if o.remaining <= 0 {
-			o.RenewDeadline()
+		if w.remaining <= 0 {
+			w.RenewDeadline()
 		}
-		piece := p[written:min(written+o.remaining, len(p))]
-		n, err := o.w.Write(piece)
+		piece := p[written:min(written+w.remaining, len(p))]
+		n, err := w.w.Write(piece)
 		written += n
-		o.remaining -= n
-		o.hold.Progress(n)
+		w.remaining -= n
+		w.hold.Progress(n)
 		if err != nil || written == len(p) {
 			return written, err
 		}
@@ -79,22 +79,22 @@ func (o *Outlet) Write(p []byte) (written int, err error) {
 }
 
 // Flush sends what was written.
-func (o *Outlet) Flush() error { return o.control.Flush() }
+func (w *BudgetWriter) Flush() error { return w.control.Flush() }
 
 // Abort makes later writes fail, so that the connection ends. It does not
 // block, and must not be called after Close.
-func (o *Outlet) Abort() {
-	o.aborted.Store(true)
-	o.expire()
+func (w *BudgetWriter) Abort() {
+	w.aborted.Store(true)
+	w.expire()
 }
 
-func (o *Outlet) expire() { _ = o.control.SetWriteDeadline(time.Unix(1, 0)) }
+func (w *BudgetWriter) expire() { _ = w.control.SetWriteDeadline(time.Unix(1, 0)) }
 
 // Close returns the budget and clears the deadline, as later responses on the
 // connection have their own.
-func (o *Outlet) Close() {
-	o.hold.ReleaseAll()
-	if o.deadlineSet && !o.aborted.Load() {
-		_ = o.control.SetWriteDeadline(time.Time{})
+func (w *BudgetWriter) Close() {
+	w.hold.ReleaseAll()
+	if w.deadlineSet && !w.aborted.Load() {
+		_ = w.control.SetWriteDeadline(time.Time{})
 	}
 }

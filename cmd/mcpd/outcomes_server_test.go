@@ -303,14 +303,14 @@ func (s *outcomeScene) signal(id int) {
 	}
 }
 
-// rendezvous is a call that waits in its script until its process is killed.
-type rendezvous struct {
+// blockedCall is a call that waits in its script until its process is killed.
+type blockedCall struct {
 	arrived, dead chan struct{}
 	once          sync.Once
 }
 
 // wait is called by the script, in each process that it runs in.
-func (m *rendezvous) wait(ctx context.Context) error {
+func (m *blockedCall) wait(ctx context.Context) error {
 	m.once.Do(func() { close(m.arrived) })
 	select {
 	case <-m.dead:
@@ -327,7 +327,7 @@ func (s *outcomeScene) killInFlight(*rand.Rand) {
 	if s.stalling {
 		return
 	}
-	m := &rendezvous{arrived: make(chan struct{}), dead: make(chan struct{})}
+	m := &blockedCall{arrived: make(chan struct{}), dead: make(chan struct{})}
 	s.ledger.meeting.Store(m)
 	ended := make(chan struct{})
 	go func() {

@@ -19,10 +19,10 @@ import (
 	"testing"
 )
 
-// scene is a directory of mcpd and the servers that it calls. Each canary is a secret
+// canaryServer is a directory of mcpd and the servers that it calls. Each canary is a secret
 // with a different source or use.
-type scene struct {
-	aviary
+type canaryServer struct {
+	canaryCheck
 	dir, state string
 	env        []string
 	config     strings.Builder
@@ -47,7 +47,7 @@ type scene struct {
 }
 
 // echo returns the request as a status, a page, a header and invalid data.
-func (s *scene) echo(w http.ResponseWriter, r *http.Request) {
+func (s *canaryServer) echo(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	said := fmt.Sprint(r.Header["Authorization"], string(body))
 	if user, secret, ok := r.BasicAuth(); ok {
@@ -91,7 +91,7 @@ func (s *scene) echo(w http.ResponseWriter, r *http.Request) {
 }
 
 // token is a token server, or one that repeats the request.
-func (s *scene) token(token canary) http.HandlerFunc {
+func (s *canaryServer) token(token canary) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/token" {
 			s.echo(w, r)
@@ -103,7 +103,7 @@ func (s *scene) token(token canary) http.HandlerFunc {
 }
 
 // refuse is a PostgreSQL server that rejects logins and repeats the password.
-func (s *scene) refuse() {
+func (s *canaryServer) refuse() {
 	for {
 		conn, err := s.database.Accept()
 		if err != nil {
@@ -135,7 +135,7 @@ func (s *scene) refuse() {
 }
 
 // secret declares a secret from one of three sources.
-func (s *scene) secret(t *testing.T, name, source, value, more string) {
+func (s *canaryServer) secret(t *testing.T, name, source, value, more string) {
 	t.Helper()
 	path := filepath.Join(s.dir, "secrets", name)
 	if err := os.WriteFile(path, []byte(value), 0o600); err != nil {
@@ -152,7 +152,7 @@ func (s *scene) secret(t *testing.T, name, source, value, more string) {
 }
 
 // tool defines a tool that uses a secret and returns the result in every way.
-func (s *scene) tool(name, allow, act string) {
+func (s *canaryServer) tool(name, allow, act string) {
 	s.names = append(s.names, name)
 	fmt.Fprintf(&s.tools, `
 tool %q {
@@ -180,7 +180,7 @@ tool %q {
 }
 
 // request defines a tool that sends a secret in a header.
-func (s *scene) request(name, base, path, value, more string) {
+func (s *canaryServer) request(name, base, path, value, more string) {
 	host := strings.TrimPrefix(strings.TrimPrefix(base, "http://"), "https://")
 	s.tool(name, fmt.Sprintf(`    http "x" {
       hosts = [%q]
@@ -191,10 +191,10 @@ func (s *scene) request(name, base, path, value, more string) {
 		fmt.Sprintf(`const r = await http.x.get(%q); return { status: r.status, headers: r.headers, body: r.text(), url: r.url };`, base+path))
 }
 
-// newScene creates the scene for an executor and starts the servers.
-func newScene(t *testing.T, executor string) *scene {
+// newCanaryServer creates the scene for an executor and starts the servers.
+func newCanaryServer(t *testing.T, executor string) *canaryServer {
 	t.Helper()
-	s := &scene{dir: t.TempDir(), state: t.TempDir()}
+	s := &canaryServer{dir: t.TempDir(), state: t.TempDir()}
 	for _, folder := range []string{"secrets", "tools.d"} {
 		if err := os.Mkdir(filepath.Join(s.dir, folder), 0o700); err != nil {
 			t.Fatal(err)
@@ -219,17 +219,17 @@ func newScene(t *testing.T, executor string) *scene {
 	}
 	s.clients(t)
 	s.read(t)
-	s.ways(t)
-	s.accounts(t)
+	s.addPaths(t)
+	s.addAudit(t)
 	if executor == executorWorker {
-		s.bomb(t)
+		s.addCrash(t)
 	}
 	s.write(t, "mcpd.hcl", s.config.String())
 	s.write(t, "tools.d/all.hcl", s.tools.String())
 	return s
 }
 
-func (s *scene) write(t *testing.T, name, text string) {
+func (s *canaryServer) write(t *testing.T, name, text string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -237,7 +237,7 @@ func (s *scene) write(t *testing.T, name, text string) {
 }
 
 // requests adds the possible outcomes of a request.
-func (s *scene) requests(t *testing.T, source string) {
+func (s *canaryServer) requests(t *testing.T, source string) {
 	t.Helper()
 	for _, use := range []struct{ name, base, path, form, more string }{
 		{"echo", s.api.URL, "/echo", `"Bearer ${secret.%s}"`, ""},
@@ -255,7 +255,7 @@ func (s *scene) requests(t *testing.T, source string) {
 		{"large", s.api.URL, "/echo", "secret.%s", "max_response = \"10B\""},
 	} {
 		name := use.name + "_" + source
-		c := s.hatch(name)
+		c := s.newSecret(name)
 		s.secret(t, name, source, c.value+"\n", "")
 		s.request(name, use.base, use.path, fmt.Sprintf(use.form, name), use.more)
 		if use.base == s.api.URL {
@@ -265,9 +265,9 @@ func (s *scene) requests(t *testing.T, source string) {
 }
 
 // others adds programs and databases.
-func (s *scene) others(t *testing.T, source string) {
+func (s *canaryServer) others(t *testing.T, source string) {
 	t.Helper()
-	program, address, password := s.hatch("exec_"+source), s.hatch("dsn_"+source), s.hatch("password_"+source)
+	program, address, password := s.newSecret("exec_"+source), s.newSecret("dsn_"+source), s.newSecret("password_"+source)
 	s.grants = append(s.grants, program)
 	s.secret(t, program.name, source, program.value, "")
 	s.tool(program.name, fmt.Sprintf("    exec \"x\" {\n      path = \"/usr/bin/env\"\n      env = { TOKEN = secret.%s, CODED = base64encode(secret.%s) }\n    }", program.name, program.name),
@@ -282,9 +282,9 @@ func (s *scene) others(t *testing.T, source string) {
 }
 
 // clients adds the secrets of token servers, and tokens.
-func (s *scene) clients(t *testing.T) {
+func (s *canaryServer) clients(t *testing.T) {
 	t.Helper()
-	good, bad, token := s.hatch("client_good"), s.hatch("client_bad"), s.hatch("token")
+	good, bad, token := s.newSecret("client_good"), s.newSecret("client_bad"), s.newSecret("token")
 	token.value = token.core // tokens have no spaces or quotes
 	s.desk = httptest.NewServer(s.token(token))
 	t.Cleanup(s.desk.Close)
@@ -301,9 +301,9 @@ func (s *scene) clients(t *testing.T) {
 }
 
 // read adds secrets that scripts and programs read.
-func (s *scene) read(t *testing.T) {
+func (s *canaryServer) read(t *testing.T) {
 	t.Helper()
-	shown, hook, control, broken, long, held, sensitive := s.hatch("shown"), s.hatch("hook"), s.hatch("control"), s.hatch("broken"), s.hatch("long"), s.hatch("held"), s.hatch("sensitive")
+	shown, hook, control, broken, long, held, sensitive := s.newSecret("shown"), s.newSecret("hook"), s.newSecret("control"), s.newSecret("broken"), s.newSecret("long"), s.newSecret("held"), s.newSecret("sensitive")
 	s.control, s.held = control, held
 	s.grants = append(s.grants, held)
 	s.secret(t, "shown", "file", shown.value, "reveal = true")

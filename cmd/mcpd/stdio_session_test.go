@@ -47,7 +47,7 @@ func cmdTalk(ts *testscript.TestScript, neg bool, args []string) {
 	out, err := server.StdoutPipe()
 	ts.Check(err)
 	ts.Check(server.Start())
-	c := conversation{in: in, lines: bufio.NewScanner(out)}
+	c := stdioSession{in: in, lines: bufio.NewScanner(out)}
 	c.lines.Buffer(nil, 1<<20)
 	for line := range strings.Lines(ts.ReadFile(args[0])) {
 		fmt.Fprintln(ts.Stdout(), c.line(strings.TrimSuffix(line, "\n")))
@@ -61,15 +61,15 @@ func cmdTalk(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// conversation is a session with a server on stdio.
-type conversation struct {
+// stdioSession is a session with a server on stdio.
+type stdioSession struct {
 	in          io.Writer
 	lines       *bufio.Scanner
 	ask, cursor string // last id and cursor, as JSON strings
 }
 
 // line plays a line of the file, and returns it with the actual message.
-func (c *conversation) line(line string) string {
+func (c *stdioSession) line(line string) string {
 	switch {
 	case strings.HasPrefix(line, "> "):
 		text := strings.NewReplacer(`"$ASK"`, cmp.Or(c.ask, "null"), `"$CURSOR"`, cmp.Or(c.cursor, "null")).Replace(line[2:])
@@ -86,7 +86,7 @@ func (c *conversation) line(line string) string {
 }
 
 // named replaces varying values in a message by names.
-func (c *conversation) named(text string) string {
+func (c *stdioSession) named(text string) string {
 	if asked := askedID.FindStringSubmatch(text); asked != nil {
 		c.ask = asked[1]
 		text = strings.ReplaceAll(text, `"id":`+c.ask, `"id":"$ASK"`)

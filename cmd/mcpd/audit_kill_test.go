@@ -32,9 +32,9 @@ const killedTools = `tool "pay" {
 }
 `
 
-// killing is a server with a strict audit log that is killed repeatedly, and the bank
+// killTest is a server with a strict audit log that is killed repeatedly, and the bank
 // that its tool calls.
-type killing struct {
+type killTest struct {
 	program, dir string
 	bank         *httptest.Server
 
@@ -44,9 +44,9 @@ type killing struct {
 	paid, answered map[string]bool
 }
 
-func newKilling(t *testing.T) *killing {
+func newKillTest(t *testing.T) *killTest {
 	t.Helper()
-	k := &killing{program: buildDaemon(t), paid: map[string]bool{}, answered: map[string]bool{}}
+	k := &killTest{program: buildDaemon(t), paid: map[string]bool{}, answered: map[string]bool{}}
 	k.bank = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		k.note(k.paid, strings.TrimPrefix(r.URL.Path, "/"))
 		_, _ = w.Write([]byte("paid"))
@@ -61,7 +61,7 @@ func newKilling(t *testing.T) *killing {
 }
 
 // note adds a call to a set and returns the size of the set.
-func (k *killing) note(set map[string]bool, id string) int {
+func (k *killTest) note(set map[string]bool, id string) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	set[id] = true
@@ -70,7 +70,7 @@ func (k *killing) note(set map[string]bool, id string) int {
 
 // once starts the server, makes calls from several clients, and kills it after the
 // given number of further responses.
-func (k *killing) once(t *testing.T, number, after int) {
+func (k *killTest) once(t *testing.T, number, after int) {
 	t.Helper()
 	d, err := startDaemon(k.program, k.dir, os.Environ(), []string{"--state", "memory"})
 	if err != nil {
@@ -112,7 +112,7 @@ func TestAudit_survivesKills(t *testing.T) {
 	if os.Getenv("MCPD_LONG") != "" {
 		kills = 1000
 	}
-	k := newKilling(t)
+	k := newKillTest(t)
 	for kill := range kills {
 		if k.once(t, kill, rand.New(rand.NewPCG(uint64(kill), 2)).IntN(60)); t.Failed() {
 			t.FailNow()
@@ -140,7 +140,7 @@ func TestAudit_survivesKills(t *testing.T) {
 }
 
 // written returns the calls with intent records and with outcome records in the log.
-func (k *killing) written(t *testing.T, path string) (intents, outcomes map[string]bool) {
+func (k *killTest) written(t *testing.T, path string) (intents, outcomes map[string]bool) {
 	t.Helper()
 	var text bytes.Buffer
 	if strange, err := audit.Export(&text, path, audit.JSONL, audit.TimeRange{}); err != nil || strange > 0 {

@@ -12,9 +12,9 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// ways adds the paths of a secret through stores and nested calls. Each returns what
+// addPaths adds the paths of a secret through stores and nested calls. Each returns what
 // came back.
-func (s *scene) ways(t *testing.T) {
+func (s *canaryServer) addPaths(t *testing.T) {
 	t.Helper()
 	host := strings.TrimPrefix(s.api.URL, "http://")
 	for _, way := range []struct{ name, allow, act string }{
@@ -29,20 +29,20 @@ func (s *scene) ways(t *testing.T) {
 		{"fails", "", `null[said];`},
 		{"refuses", "    kv \"small\" { max_value = \"4B\" }", `await kv.small.put(said, said);`},
 	} {
-		c := s.hatch(way.name)
+		c := s.newSecret(way.name)
 		s.secret(t, way.name, "env", c.value, "")
 		s.outgoing = append(s.outgoing, c)
 		s.tool(way.name, fmt.Sprintf("%s\n    http \"x\" {\n      hosts = [%q]\n      private_networks = true\n      header \"Authorization\" { value = secret.%s }\n    }", way.allow, host, way.name),
 			fmt.Sprintf("const said = (await http.x.get(%q)).text(); %s", s.api.URL+"/echo", way.act))
 	}
-	s.shelf(t)
-	s.items(t, host)
+	s.addSecretFiles(t)
+	s.addItems(t, host)
 }
 
-// shelf adds files with secrets that a script may read without a grant for the secret.
-func (s *scene) shelf(t *testing.T) {
+// addSecretFiles adds files with secrets that a script may read without a grant for the secret.
+func (s *canaryServer) addSecretFiles(t *testing.T) {
 	t.Helper()
-	note, name := s.hatch("note"), s.hatch("name")
+	note, name := s.newSecret("note"), s.newSecret("name")
 	shelf := filepath.Join(s.dir, "shelf")
 	for _, folder := range []string{shelf, filepath.Join(shelf, name.core)} {
 		if err := os.Mkdir(folder, 0o700); err != nil {
@@ -56,12 +56,12 @@ func (s *scene) shelf(t *testing.T) {
 	s.tool("reads", "    fs \"x\" { root = \"../shelf\" }", `return [await fs.x.readText("note"), await fs.x.list("."), await fs.x.readText("nothing").catch(String)];`)
 }
 
-// items adds a resource, a template, a prompt, their completions, a cached result and a
+// addItems adds a resource, a template, a prompt, their completions, a cached result and a
 // task. Their scripts return the response of a host, or throw it.
-func (s *scene) items(t *testing.T, host string) {
+func (s *canaryServer) addItems(t *testing.T, host string) {
 	t.Helper()
 	allow := func(name string) string {
-		c := s.hatch(name)
+		c := s.newSecret(name)
 		s.secret(t, name, "file", c.value, "")
 		s.outgoing = append(s.outgoing, c)
 		return fmt.Sprintf("allow {\n    http \"x\" {\n      hosts = [%q]\n      private_networks = true\n      header \"Authorization\" { value = secret.%s }\n    }\n  }", host, name)
@@ -84,38 +84,38 @@ func (s *scene) items(t *testing.T, host string) {
 // kind is a request other than a tool call.
 type kind struct{ method, params string }
 
-// otherWays sends the requests of other kinds, and all calls over the other transports.
-func (s *scene) otherWays(t *testing.T, d *daemon) {
+// callOverOtherTransports sends the requests of other kinds, and all calls over the other transports.
+func (s *canaryServer) callOverOtherTransports(t *testing.T, d *daemon) {
 	t.Helper()
 	for _, k := range s.kinds {
 		_, answer, err := d.modern(k.method, k.params)
 		if err != nil || strings.Contains(string(answer), `"code":-32601`) {
 			t.Errorf("%s %s: %s, %v", k.method, k.params, answer, err)
 		}
-		s.see(k.method+" "+k.params, string(answer))
+		s.addOutput(k.method+" "+k.params, string(answer))
 	}
-	s.later(t, d)
+	s.pollTask(t, d)
 	s.overWebSocket(t, d)
 }
 
-// later starts a task and polls it until it ends.
-func (s *scene) later(t *testing.T, d *daemon) {
+// pollTask starts a task and polls it until it ends.
+func (s *canaryServer) pollTask(t *testing.T, d *daemon) {
 	t.Helper()
 	_, answer, err := d.modern("tools/call", `{"name":"later","arguments":{}}`)
 	id := taskID.FindSubmatch(answer)
 	if err != nil || id == nil {
 		t.Fatalf("no task: %s, %v", answer, err)
 	}
-	s.see("the task", string(answer))
+	s.addOutput("the task", string(answer))
 	told, err := d.until(string(id[1]), "completed")
 	if err != nil {
 		t.Error(err)
 	}
-	s.see("the task", string(told))
+	s.addOutput("the task", string(told))
 }
 
 // overWebSocket calls every tool over a WebSocket of an older revision.
-func (s *scene) overWebSocket(t *testing.T, d *daemon) {
+func (s *canaryServer) overWebSocket(t *testing.T, d *daemon) {
 	t.Helper()
 	socket := d.socket(t)
 	defer socket.Close()
@@ -130,7 +130,7 @@ func (s *scene) overWebSocket(t *testing.T, d *daemon) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.see("the WebSocket", string(text))
+			s.addOutput("the WebSocket", string(text))
 			if strings.Contains(string(text), fmt.Sprintf(`"id":%d,`, id+1)) {
 				break
 			}

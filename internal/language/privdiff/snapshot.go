@@ -134,13 +134,13 @@ func (s *Snapshot) configured() []subject {
 // authOf returns the facts of an auth block. Removing one may admit everyone, and adding one
 // admits more callers, so both must be reviewed.
 func authOf(a *definition.Auth) subject {
-	said := subject{kind: "auth", name: a.Name, where: a.Range, direction: grant.Opaque}
-	said.addOption(grant.Opaque, "kind", a.Kind)
-	said.encoded(grant.Opaque, "api_key", a.APIKeys)
-	said.encoded(grant.Opaque, "oidc", a.JWT)
-	said.encoded(grant.Opaque, "mtls", a.MTLS)
-	said.encoded(grant.Opaque, "unix", a.UnixPeers)
-	return said
+	sub := subject{kind: "auth", name: a.Name, where: a.Range, direction: grant.Opaque}
+	sub.addOption(grant.Opaque, "kind", a.Kind)
+	sub.encoded(grant.Opaque, "api_key", a.APIKeys)
+	sub.encoded(grant.Opaque, "oidc", a.JWT)
+	sub.encoded(grant.Opaque, "mtls", a.MTLS)
+	sub.encoded(grant.Opaque, "unix", a.UnixPeers)
+	return sub
 }
 
 // secretOf returns the facts of a secret: the source of its value, and who may read it.
@@ -169,50 +169,50 @@ func (s *Snapshot) block(kind string, where diag.Range) subject {
 }
 
 func (s *Snapshot) server() subject {
-	said := s.Config.Server
-	a := s.block("server", said.Range)
-	a.encoded(grant.Neutral, "name", said.Name)
-	a.encoded(grant.Neutral, "title", said.Title)
-	a.encoded(grant.Neutral, "version", said.Version)
-	a.encoded(grant.Neutral, "description", said.Description)
-	a.encoded(grant.Neutral, "instructions", said.Instructions)
-	a.encoded(grant.Neutral, "icons", said.Icons)
-	a.addIf(said.ExposeTraces, grant.Increases, "expose_traces")
-	a.addIf(said.LenientLifecycle, grant.Increases, "strict_lifecycle = false")
-	a.addIf(said.Mode == definition.Production, grant.Restricts, "mode production")
+	block := s.Config.Server
+	a := s.block("server", block.Range)
+	a.encoded(grant.Neutral, "name", block.Name)
+	a.encoded(grant.Neutral, "title", block.Title)
+	a.encoded(grant.Neutral, "version", block.Version)
+	a.encoded(grant.Neutral, "description", block.Description)
+	a.encoded(grant.Neutral, "instructions", block.Instructions)
+	a.encoded(grant.Neutral, "icons", block.Icons)
+	a.addIf(block.ExposeTraces, grant.Increases, "expose_traces")
+	a.addIf(block.LenientLifecycle, grant.Increases, "strict_lifecycle = false")
+	a.addIf(block.Mode == definition.Production, grant.Restricts, "mode production")
 	a.addIf(s.deniesByDefault(), grant.Restricts, "denying calls without a policy")
 	return a
 }
 
 func (s *Snapshot) listen() subject {
-	said := s.Config.Listen
-	a := s.block("listen", said.Range)
-	a.addOption(grant.Opaque, "address", said.Address)
-	if said.TLS != nil {
-		a.encoded(grant.Opaque, "tls", []string{said.TLS.CertFile, said.TLS.KeyFile, said.TLS.ClientCAFile})
+	block := s.Config.Listen
+	a := s.block("listen", block.Range)
+	a.addOption(grant.Opaque, "address", block.Address)
+	if block.TLS != nil {
+		a.encoded(grant.Opaque, "tls", []string{block.TLS.CertFile, block.TLS.KeyFile, block.TLS.ClientCAFile})
 	}
-	for _, host := range said.Hosts {
+	for _, host := range block.Hosts {
 		a.addOption(grant.Increases, "hosts", host)
 	}
-	for _, origin := range said.Origins {
+	for _, origin := range block.Origins {
 		a.addOption(grant.Increases, "origins", origin)
 	}
 	return a
 }
 
 func (s *Snapshot) reload() subject {
-	said := s.Config.Reload
-	a := s.block("reload", said.Range)
-	a.encoded(grant.Neutral, "watch", said.Watch)
-	a.addIf(said.RequireTests, grant.Restricts, "require_tests")
+	block := s.Config.Reload
+	a := s.block("reload", block.Range)
+	a.encoded(grant.Neutral, "watch", block.Watch)
+	a.addIf(block.RequireTests, grant.Restricts, "require_tests")
 	return a
 }
 
 func (s *Snapshot) limits() subject {
-	said := s.Config.Limits
-	a := s.block("limits", said.Range)
-	a.number("concurrency", said.Concurrency, unknown)
-	a.add(grant.SizeFact("", "memory", said.Memory), a.where)
+	block := s.Config.Limits
+	a := s.block("limits", block.Range)
+	a.number("concurrency", block.Concurrency, unknown)
+	a.add(grant.SizeFact("", "memory", block.Memory), a.where)
 	return a
 }
 
@@ -236,17 +236,17 @@ func (s *Snapshot) ceiling() subject {
 	a.names(grant.Increases, "ask", c.Ask)
 	a.names(grant.Increases, "sql_drivers", c.SQLDrivers)
 	a.names(grant.Increases, "sql_hosts", c.SQLHosts)
-	a.places("exec_paths", c.ExecPaths, "", false) // a name may permit a program that a pattern does not
-	a.places("modules", c.Modules, "", true)
-	a.places("fs_roots", c.FSRoots, s.ConfigDir, false)
-	a.places("sql_roots", c.SQLRoots, s.ConfigDir, false)
+	a.paths("exec_paths", c.ExecPaths, "", false) // a name may permit a program that a pattern does not
+	a.paths("modules", c.Modules, "", true)
+	a.paths("fs_roots", c.FSRoots, s.ConfigDir, false)
+	a.paths("sql_roots", c.SQLRoots, s.ConfigDir, false)
 	a.bounds(c.Bounds, math.Inf(1))
 	return a
 }
 
-// places adds names. Paths below folder become relative to it. patterns means that names
+// paths adds names. Paths below folder become relative to it. patterns means that names
 // covered by a pattern add nothing.
-func (s *subject) places(option string, list []definition.Name, folder string, patterns bool) {
+func (s *subject) paths(option string, list []definition.Name, folder string, patterns bool) {
 	if list == nil {
 		s.addOption(grant.Increases, option, "everything that is not rejected elsewhere")
 	}
@@ -268,16 +268,16 @@ func variable(v definition.Variable) subject {
 // audit returns the facts of the audit block. Unrecorded calls are not seen, so removing the
 // audit, or strict mode, adds privilege. Other changes must be reviewed.
 func (s *Snapshot) audit() subject {
-	said := s.Config.Audit
-	if said == nil {
+	block := s.Config.Audit
+	if block == nil {
 		return s.block("audit", noRange)
 	}
-	a := s.block("audit", said.Range)
+	a := s.block("audit", block.Range)
 	a.addOption(grant.Restricts, "records of calls", "")
-	a.addIf(said.Mode == definition.AuditStrict, grant.Restricts, "mode strict")
-	a.encoded(grant.Opaque, "path", said.Path)
-	a.encoded(grant.Opaque, "retention", []any{said.MaxSize, said.MaxFiles, said.MaxAge})
-	for _, n := range said.Capture {
+	a.addIf(block.Mode == definition.AuditStrict, grant.Restricts, "mode strict")
+	a.encoded(grant.Opaque, "path", block.Path)
+	a.encoded(grant.Opaque, "retention", []any{block.MaxSize, block.MaxFiles, block.MaxAge})
+	for _, n := range block.Capture {
 		a.add(grant.Fact{Option: "capture", Direction: grant.Increases, Value: n.Text, Pattern: true}, n.Range)
 	}
 	return a

@@ -22,11 +22,11 @@ import (
 	"github.com/mcpd/mcpd/internal/auth/apikey"
 )
 
-// hostel is a server with TLS and API keys, with a tool that needs a token of its user;
+// oauthSetup is a server with TLS and API keys, with a tool that needs a token of its user;
 // an authorization server where users log in by name and allow everything; and an API
 // that returns the owner of the token.
-type hostel struct {
-	aviary
+type oauthSetup struct {
+	canaryCheck
 	*daemon
 	program, dir string
 	flags        []string
@@ -44,9 +44,9 @@ type hostel struct {
 // frontName is the host name that browsers use, behind any reverse proxy.
 const frontName = "mcp.example.com"
 
-func newHostel(t *testing.T, more string, flags ...string) *hostel {
+func newOAuthSetup(t *testing.T, more string, flags ...string) *oauthSetup {
 	t.Helper()
-	h := &hostel{program: buildDaemon(t), keys: map[string]string{}, owners: map[string]string{}}
+	h := &oauthSetup{program: buildDaemon(t), keys: map[string]string{}, owners: map[string]string{}}
 	h.life.Store(3600)
 	h.login = httptest.NewServer(http.HandlerFunc(h.authorize))
 	h.api = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -76,12 +76,12 @@ func newHostel(t *testing.T, more string, flags ...string) *hostel {
 	return h
 }
 
-func (h *hostel) secret() string {
+func (h *oauthSetup) secret() string {
 	return fmt.Sprintf("secret \"mine\" {\n  oauth {\n    authorize_url = %q\n    redirect_url = \"https://%s/oauth/mine\"\n    token_url = %q\n    client_id = \"mcpd\"\n    private_networks = true\n  }\n}\n",
 		h.login.URL+"/authorize", frontName, h.login.URL+"/token")
 }
 
-func (h *hostel) start(t *testing.T) {
+func (h *oauthSetup) start(t *testing.T) {
 	t.Helper()
 	var err error
 	if h.daemon, err = startDaemon(h.program, h.dir, os.Environ(), h.flags); err != nil {
@@ -92,22 +92,22 @@ func (h *hostel) start(t *testing.T) {
 }
 
 // stop stops the server and records its output and files.
-func (h *hostel) stop(t *testing.T) {
+func (h *oauthSetup) stop(t *testing.T) {
 	t.Helper()
 	if err := h.cmd.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
 	_ = h.cmd.Wait()
 	h.daemon.mu.Lock()
-	h.see("the log", strings.Join(h.lines, "\n"))
+	h.addOutput("the log", strings.Join(h.lines, "\n"))
 	h.daemon.mu.Unlock()
-	h.seeFiles(t, h.dir)
+	h.addFiles(t, h.dir)
 }
 
 // wantHidden checks that no token and no code leaked.
-func (h *hostel) wantHidden(t *testing.T) {
+func (h *oauthSetup) wantHidden(t *testing.T) {
 	t.Helper()
-	if found := h.found(); len(found) > 0 {
+	if found := h.leaks(); len(found) > 0 {
 		t.Errorf("tokens leaked:\n%s", strings.Join(found, "\n"))
 	}
 	for where, texts := range h.seen {
@@ -120,7 +120,7 @@ func (h *hostel) wantHidden(t *testing.T) {
 }
 
 // authorize is the authorization server. Tokens belong to the user who logged in.
-func (h *hostel) authorize(w http.ResponseWriter, r *http.Request) {
+func (h *oauthSetup) authorize(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
 		query := r.URL.Query()
 		http.Redirect(w, r, query.Get("redirect_uri")+"?"+url.Values{"code": {"of-" + query.Get("login")}, "state": {query.Get("state")}}.Encode(), http.StatusFound)
@@ -134,7 +134,7 @@ func (h *hostel) authorize(w http.ResponseWriter, r *http.Request) {
 		h.renewed.Add(1)
 		name = h.owners["Bearer "+r.PostForm.Get("refresh_token")]
 	}
-	access, refresh := h.hatch("access of "+name).core, h.hatch("refresh of "+name).core
+	access, refresh := h.newSecret("access of "+name).core, h.newSecret("refresh of "+name).core
 	h.owners["Bearer "+access], h.owners["Bearer "+refresh] = name, name
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = fmt.Fprintf(w, `{"access_token":%q,"refresh_token":%q,"token_type":"bearer","expires_in":%d}`, access, refresh, h.life.Load())
@@ -142,7 +142,7 @@ func (h *hostel) authorize(w http.ResponseWriter, r *http.Request) {
 
 // open opens a page in the browser of a user with a login name. It returns the last
 // page.
-func (h *hostel) open(t *testing.T, page, login string) string {
+func (h *oauthSetup) open(t *testing.T, page, login string) string {
 	t.Helper()
 	response, err := h.client.Get(page + "&login=" + login)
 	if err != nil {
@@ -165,7 +165,7 @@ func (h *hostel) open(t *testing.T, page, login string) string {
 }
 
 // visit sends the browser from another site to the server.
-func (h *hostel) visit(t *testing.T, target, host string) (int, string) {
+func (h *oauthSetup) visit(t *testing.T, target, host string) (int, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, h.url+target, nil)
 	if err != nil {
@@ -189,11 +189,11 @@ func codeOn(page string) string {
 	return strings.TrimSpace(regexp.MustCompile(`(?m)^ {4}[A-Z2-7]{4}-[A-Z2-7]{4}$`).FindString(page))
 }
 
-// person is a user who responds to input requests.
-type person func(*mcp.ElicitParams) (action, code string)
+// elicitUser is a user who responds to input requests.
+type elicitUser func(*mcp.ElicitParams) (action, code string)
 
 // honest opens each page, logs in with the name and types the code on the page.
-func (h *hostel) honest(t *testing.T, login string) person {
+func (h *oauthSetup) honest(t *testing.T, login string) elicitUser {
 	code := ""
 	return func(asked *mcp.ElicitParams) (string, string) {
 		if asked.Mode == "url" {
@@ -206,21 +206,21 @@ func (h *hostel) honest(t *testing.T, login string) person {
 	}
 }
 
-// asksNobody is a user who must not be asked.
-func asksNobody(t *testing.T) person {
+// expectNoInput is a user who must not be asked.
+func expectNoInput(t *testing.T) elicitUser {
 	return func(asked *mcp.ElicitParams) (string, string) {
 		t.Errorf("unexpected input request: %s", asked.Message)
 		return "cancel", ""
 	}
 }
 
-// bearing sends a key with each request.
-type bearing struct {
+// keyTransport sends a key with each request.
+type keyTransport struct {
 	http.RoundTripper
 	key string
 }
 
-func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
+func (b keyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	if b.key != "" {
 		r.Header.Set("Authorization", "Bearer "+b.key)
@@ -232,7 +232,7 @@ var everyForm = &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilit
 
 // call calls the tool with the key of a user, or anonymously for "", as a client of a
 // protocol revision. It returns the text of the result.
-func (h *hostel) call(t *testing.T, name, version string, can *mcp.ElicitationCapabilities, who person) string {
+func (h *oauthSetup) call(t *testing.T, name, version string, can *mcp.ElicitationCapabilities, who elicitUser) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -247,7 +247,7 @@ func (h *hostel) call(t *testing.T, name, version string, can *mcp.ElicitationCa
 			return result, nil
 		},
 	})
-	transport := &mcp.StreamableClientTransport{Endpoint: h.url + "/mcp", HTTPClient: &http.Client{Transport: bearing{h.client.Transport, h.keys[name]}}}
+	transport := &mcp.StreamableClientTransport{Endpoint: h.url + "/mcp", HTTPClient: &http.Client{Transport: keyTransport{h.client.Transport, h.keys[name]}}}
 	session, err := client.Connect(ctx, transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		t.Fatal(err)
@@ -268,7 +268,7 @@ func (h *hostel) call(t *testing.T, name, version string, can *mcp.ElicitationCa
 // second, the server asks clients over the connection.
 var revisions = []string{"2026-07-28", "2025-11-25"}
 
-func (h *hostel) wantCall(t *testing.T, name, version, want string, who person) {
+func (h *oauthSetup) wantCall(t *testing.T, name, version, want string, who elicitUser) {
 	t.Helper()
 	if got := h.call(t, name, version, everyForm, who); !strings.Contains(got, want) {
 		t.Errorf("%s, %s: %s, want %s", name, version, got, want)
