@@ -72,7 +72,7 @@ func (s Status) Health() string {
 		health = strings.TrimPrefix(health+"; "+problems, healthy+"; ")
 	}
 	if s.RejectingCalls {
-		auditProblem = "calls are refused, as " + auditProblem
+		auditProblem = "calls are rejected, because " + auditProblem
 	}
 	switch {
 	case s.Draining || !s.AuditFailing:
@@ -99,8 +99,8 @@ func (s Status) upstreamProblems() string {
 		count func(*UpstreamStatus) int
 	}{
 		{"tools in quarantine", func(u *UpstreamStatus) int { return len(u.Quarantined) }},
-		{"left out as rules do not fit", func(u *UpstreamStatus) int { return u.PolicyMismatches }},
-		{"left out as names are taken", func(u *UpstreamStatus) int { return u.NameConflicts }},
+		{"left out because rules do not fit", func(u *UpstreamStatus) int { return u.PolicyMismatches }},
+		{"left out because names are taken", func(u *UpstreamStatus) int { return u.NameConflicts }},
 	} {
 		var counts []string
 		for i := range s.Upstreams {
@@ -165,7 +165,7 @@ func (s *Server) Probe(ctx context.Context) error {
 	before := s.pipeline.Stats()
 	switch {
 	case s.current.Load() == nil:
-		return errors.New("probe: nothing is served")
+		return errors.New("probe: the server has no items")
 	case before.Draining:
 		return nil
 	}

@@ -91,7 +91,7 @@ type scopeError struct {
 	challenge string
 }
 
-func (e *scopeError) Error() string { return "the token lacks a scope that is required" }
+func (e *scopeError) Error() string { return "the token lacks a required scope" }
 
 // AgentConflict is a request with a credential and a connection that are bound
 // to different agents.

@@ -117,9 +117,9 @@ func omissionNote(d Detail, search bool) string {
 	if len(gone) == 0 {
 		return ""
 	}
-	told := "To be short, this leaves out " + strings.Join(gone, ", ") + "."
+	told := "To save tokens, this leaves out " + strings.Join(gone, ", ") + "."
 	if search {
-		told += " The tool describe_tool(name) tells all of one tool, and search_tools(query) finds tools by words."
+		told += " The tool describe_tool(name) returns the details of one tool, and search_tools(query) finds tools by words."
 	}
 	return told + "\n"
 }

@@ -174,7 +174,7 @@ func newField(m jsonMember, title func(string) string) (field, error) {
 	said, nullable := withoutNull(presentMembers(m.value))
 	f := field{name: m.name, nullable: nullable, Type: said.text("type"), Title: title(said.text("title")), Description: title(said.text("description"))}
 	if !safetext.Shows(f.name) {
-		return f, errors.New("its name holds hidden characters")
+		return f, errors.New("its name contains hidden characters")
 	}
 	switch f.Type {
 	case "string":

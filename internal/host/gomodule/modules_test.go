@@ -102,7 +102,7 @@ func TestDo_failures(t *testing.T) {
 	})
 	for function, want := range map[string]string{
 		"refuses": "NOT_FOUND: no account", "fails": "UNAVAILABLE: modules.m.fails failed", "panics": "UNAVAILABLE: modules.m.panics failed",
-		"exits": "UNAVAILABLE: modules.m.exits failed", "huge": "TOO_LARGE: the answer of modules.m.huge has more than 4 MiB",
+		"exits": "UNAVAILABLE: modules.m.exits failed", "huge": "TOO_LARGE: the result of modules.m.huge has more than 4 MiB",
 		"noise": "UNAVAILABLE: modules.m.noise failed", "nothing": "UNAVAILABLE: modules.m.nothing failed", "absent": "NOT_GRANTED: the module has no such function",
 	} {
 		if got, err := b.Do(t.Context(), CallInfo{Kind: "tool"}, "m", function, nil); err == nil || err.Error() != want {

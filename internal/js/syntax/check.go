@@ -234,7 +234,7 @@ func (c *checker) notice(t Token) {
 		c.Await = true
 		if c.last.Text == "for" {
 			c.lower(t)
-			c.count(t, &c.now.loops, maxLoops, "for await loops nest too deep", "at most 20 may be in each other; put the inner ones into functions")
+			c.count(t, &c.now.loops, maxLoops, "for await loops nest too deep", "at most 20 can be nested; put inner loops into functions")
 		}
 	case t.Text == "function":
 		c.now.defining = true
