@@ -58,7 +58,7 @@ func TestRun_canceled(t *testing.T) {
 		}
 		out, err = Inline().Run(ctx, call(compiled(t, tool(`log.info("never")`)), `{}`), &fakeHost{answer: hung})
 		if err != nil || out.Failure == nil || out.Failure.Kind != Canceled {
-			t.Errorf("a call that begins canceled: %+v %v", out, err)
+			t.Errorf("a call that starts canceled: %+v %v", out, err)
 		}
 	})
 }

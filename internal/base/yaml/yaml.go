@@ -86,12 +86,12 @@ func next(decoder *yaml.Decoder, root *yaml.Node) (err error) {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err
 	}
-	return told(err)
+	return lineError(err)
 }
 
-// told converts an error of the library, which may quote the text: only the line is
+// lineError converts an error of the library, which may quote the text: only the line is
 // used.
-func told(err error) error {
+func lineError(err error) error {
 	var line int
 	if _, after, found := strings.Cut(err.Error(), "line "); found {
 		_, _ = fmt.Sscanf(after, "%d", &line)

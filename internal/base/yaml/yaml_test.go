@@ -96,7 +96,7 @@ func TestParse_aliasBudget(t *testing.T) {
 	}
 	long := "a: &a " + strings.Repeat("x", 1<<19) + "\nb: [" + strings.Repeat("*a, ", 200) + "*a]"
 	merges := "a: &a {" + strings.Repeat("x", 1000) + ": 1}\n" + strings.Repeat("? {<<: *a}\n", 10)
-	for text, want := range map[string]string{b.String(): "1,000,000 values", long: "64 MiB", merges: "no text"} {
+	for text, want := range map[string]string{b.String(): "1,000,000 values", long: "64 MiB", merges: "not text"} {
 		if _, err := Parse(text, never); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.30q: %v, want %q", text, err, want)
 		}

@@ -27,7 +27,7 @@ type approvalReason struct {
 }
 
 // maxShown bounds the arguments in an approval message in bytes, and maxReasons the reasons. A call
-// that exceeds them is denied, as nobody can approve arguments that they have not seen.
+// that exceeds them is denied: a user cannot approve arguments without seeing them.
 const (
 	maxShown   = 6 << 10
 	maxReasons = 6 << 10

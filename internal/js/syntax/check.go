@@ -39,7 +39,7 @@ const (
 	maxLoops      = 20   // nested for await without brackets
 	maxFiles      = 200  // imports
 	maxCommas     = 1000 // expressions in a row, and arguments of one call
-	maxAngles     = 50   // < in one TypeScript statement, which may begin type arguments
+	maxAngles     = 50   // < in one TypeScript statement, which may start type arguments
 )
 
 // maxArrows limits the nesting of arrow functions in the parameters of arrow functions: such
