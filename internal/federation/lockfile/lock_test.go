@@ -108,8 +108,8 @@ func TestParse_errors(t *testing.T) {
 	const mixed = `line 8: tool "github" "a": the definition does not match its sha256: it was edited by hand, or mixed by a merge`
 	for _, row := range []struct{ name, file, want string }{
 		{"nothing", "", `the file has no line "mcpd.lock 1"`},
-		{"no version", "# x\n\nupstream \"a\"\n", `line 3: want "mcpd.lock 1", which is the version that this mcpd reads`},
-		{"another version", edited("mcpd.lock 1", "mcpd.lock 2"), `line 4: want "mcpd.lock 1", which is the version that this mcpd reads`},
+		{"no version", "# x\n\nupstream \"a\"\n", `line 3: want "mcpd.lock 1", the version that this mcpd reads`},
+		{"another version", edited("mcpd.lock 1", "mcpd.lock 2"), `line 4: want "mcpd.lock 1", the version that this mcpd reads`},
 		{"another text", edited(`" Writes."`, `" Reads."`), mixed},
 		{"a line less", edited("\n      \" Writes.\"", ""), mixed},
 		{"another hash", edited(hash, strings.Repeat("0", 64)), mixed},
