@@ -80,7 +80,7 @@ type Request struct {
 	// Late receives the result, from another goroutine, if the call ends while a Go tool that
 	// ignores its ctx still blocks the calling goroutine. Execute then returns a Result with
 	// Detached set once the tool returns. Late must not wait for that. If Late is nil, Go tools run
-	// in goroutines of their own, so that calls always return in time.
+	// in separate goroutines, so that calls always return in time.
 	Late Answerer
 }
 

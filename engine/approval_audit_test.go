@@ -299,7 +299,7 @@ policy "odd" {
 	a.s.Execute(t.Context(), refundCall(arguments, respondWith(ask, "decline")))
 	mute := refundCall(arguments, nil)
 	mute.Can = call.Capabilities{}
-	wantOutcome(t, a.s.Execute(t.Context(), mute), "POLICY_DENIED: the call needs the approval of a user, and the client cannot be asked for it: With [sensitive]")
+	wantOutcome(t, a.s.Execute(t.Context(), mute), "POLICY_DENIED: the call needs the approval of a user, and the client does not support it: With [sensitive]")
 	outer := refundCall("", nil)
 	outer.Name, outer.Arguments = "outer", nil
 	a.s.Execute(t.Context(), outer)

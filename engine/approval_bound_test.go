@@ -40,7 +40,7 @@ test "it is approved" {
 `
 }
 
-const changing = "POLICY_DENIED: the call needs the approval of a user, and the reason that its policy gives changes each time: "
+const changing = "POLICY_DENIED: the call needs the approval of a user, and the reason of its policy changes with each evaluation: "
 
 // After three rounds the call is denied.
 func TestApproval_changingReason(t *testing.T) {
@@ -67,7 +67,7 @@ func TestApproval_testWithoutMock(t *testing.T) {
 func TestApproval_testChangingReason(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", wipeFile(`"Call " + call.id`))}})
 	results, err := s.RunTests(t.Context(), "")
-	if err != nil || len(results) != 1 || results[0].Passed() || !strings.Contains(results[0].Failures[0], "changes each time") {
+	if err != nil || len(results) != 1 || results[0].Passed() || !strings.Contains(results[0].Failures[0], "changes with each evaluation") {
 		t.Errorf("got %+v, %v", results, err)
 	}
 }
@@ -112,7 +112,7 @@ func TestApproval_deadline(t *testing.T) {
 func TestApproval_disclosure(t *testing.T) {
 	const second = "policy \"also\" {\n  tools = [\"refund\"]\n  requires_approval = \"true\"\n  reason = \"It is logged\"\n}\n"
 	for disclose, want := range map[string][2]string{
-		"reason":  {"POLICY_DENIED: the call needs the approval of a user, and the client cannot be asked for it: A refund of 70; It is logged", "POLICY_DENIED: the user did not approve the call"},
+		"reason":  {"POLICY_DENIED: the call needs the approval of a user, and the client does not support it: A refund of 70; It is logged", "POLICY_DENIED: the user did not approve the call"},
 		"generic": {"POLICY_DENIED: denied by policy", "POLICY_DENIED: denied by policy"},
 		"hide":    {`TOOL_NOT_FOUND: no tool named "refund"`, `TOOL_NOT_FOUND: no tool named "refund"`},
 	} {

@@ -180,10 +180,10 @@ tool "outer" {
 `)
 	mute := refundCall(`{"amount":70}`, nil)
 	mute.Can = call.Capabilities{URL: true, Sample: true, Roots: true}
-	wantOutcome(t, s.Execute(t.Context(), mute), "POLICY_DENIED: the call needs the approval of a user, and the client cannot be asked for it: A refund of 70")
+	wantOutcome(t, s.Execute(t.Context(), mute), "POLICY_DENIED: the call needs the approval of a user, and the client does not support it: A refund of 70")
 	outer := refundCall("", nil)
 	outer.Name, outer.Arguments = "outer", nil
-	wantOutcome(t, s.Execute(t.Context(), outer), "EXECUTION_ERROR: the call needs the approval of a user, and a call that another one makes cannot ask for it: A refund of 70")
+	wantOutcome(t, s.Execute(t.Context(), outer), "EXECUTION_ERROR: the call needs the approval of a user, and a nested call cannot request it: A refund of 70")
 	forward := refundCall(`{"amount":70}`, &call.Resume{Responses: map[string]json.RawMessage{"approval": json.RawMessage(`{"action":"accept"}`)}})
 	wantOutcome(t, s.Execute(t.Context(), forward), "asks approval")
 	if paid.Load() != 0 {

@@ -135,15 +135,15 @@ func TestCodeAsk_missingCapability(t *testing.T) {
 		got = append(got, strings.SplitN(outcomeLine(executeCall(t, s, runCodeCall(program))), "\n", 2)[0])
 	}
 	want := []string{
-		"EXECUTION_ERROR: HostError: the client cannot be asked this: it lacks the capability elicitation (EXECUTION_ERROR of deploy)",
-		"EXECUTION_ERROR: HostError: the call needs the approval of a user, and the client cannot be asked for it: Notes of danger (POLICY_DENIED of note)",
+		"EXECUTION_ERROR: HostError: the client does not support this: it lacks the capability elicitation (EXECUTION_ERROR of deploy)",
+		"EXECUTION_ERROR: HostError: the call needs the approval of a user, and the client does not support it: Notes of danger (POLICY_DENIED of note)",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	outer := tool("outer", `{}`)
 	outer.Can = call.Capabilities{Form: true}
-	if got := outcomeLine(executeCall(t, s, outer)); !strings.Contains(got, "this tool may not be called by another") {
+	if got := outcomeLine(executeCall(t, s, outer)); !strings.Contains(got, "this tool cannot be called by another tool") {
 		t.Errorf("code that a tool runs: %s", got)
 	}
 }
@@ -243,7 +243,7 @@ func TestPlan_declined(t *testing.T) {
 	}
 	deaf := runCodeApproveCall(program, nil)
 	deaf.Can = call.Capabilities{}
-	if got := outcomeLine(executeCall(t, s, deaf)); !strings.HasPrefix(got, "POLICY_DENIED: the call needs the approval of a user, and the client cannot be asked for it: The program is going to") {
+	if got := outcomeLine(executeCall(t, s, deaf)); !strings.HasPrefix(got, "POLICY_DENIED: the call needs the approval of a user, and the client does not support it: The program is going to") {
 		t.Errorf("a client without capabilities: %s", got)
 	}
 }

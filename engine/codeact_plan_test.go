@@ -158,7 +158,7 @@ func TestPlan_upstreamCall(t *testing.T) {
 func TestPlan_failureMessage(t *testing.T) {
 	s := codeServer(t, "  max_calls = 2")
 	const program = `await search_web({ query: "x" }); await tools["erase-file"]({ path: "a" }); await tools["erase-file"]({ path: "b" })`
-	want := "It had planned these calls, of which only those that read were made:\n- search_web: ok\n- erase-file: planned\n- erase-file: DENIED"
+	want := "It planned these calls. Only the read-only calls were made:\n- search_web: ok\n- erase-file: planned\n- erase-file: DENIED"
 	for _, r := range []call.Request{runCodePlanCall(program), runCodeApproveCall(program, nil)} {
 		if got := outcomeLine(executeCall(t, s, r)); !strings.HasSuffix(got, want) {
 			t.Errorf("got  %s\nwant %s", got, want)

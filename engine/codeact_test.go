@@ -121,9 +121,9 @@ func TestCode_failureReport(t *testing.T) {
 	s := codeServer(t, `  timeout = "1s"`)
 	for name, c := range map[string]struct{ code, want string }{
 		"what it throws": {"console.log('begun');\nawait write_file({ path: 'a' });\nawait read_file({ path: 'b' });",
-			"EXECUTION_ERROR: HostError: no file b (EXECUTION_ERROR of read_file)\n  at 3:7\n    3 | await read_file({ path: 'b' });\n      |       ^^^^^^^^^\nIt had printed:\nbegun\nIt had made these calls, which are not undone:\n- write_file: ok\n- read_file: EXECUTION_ERROR"},
+			"EXECUTION_ERROR: HostError: no file b (EXECUTION_ERROR of read_file)\n  at 3:7\n    3 | await read_file({ path: 'b' });\n      |       ^^^^^^^^^\nIt had printed:\nbegun\nIt made these calls, which are not undone:\n- write_file: ok\n- read_file: EXECUTION_ERROR"},
 		"its deadline": {"console.log('begun'); await write_file({ path: 'a' }); for (;;) {}",
-			"TIMEOUT: the tool did not end within its timeout of 1s\nIt had printed:\nbegun\nIt had made these calls, which are not undone:\n- write_file: ok"},
+			"TIMEOUT: the tool did not end within its timeout of 1s\nIt had printed:\nbegun\nIt made these calls, which are not undone:\n- write_file: ok"},
 		"a mistake in it": {"const r = await serch_web({ query: 'x' });",
 			"EXECUTION_ERROR: ReferenceError: serch_web is not defined; did you mean search_web?"},
 		"arguments of Python": {`search_web(query="x")`,
@@ -144,7 +144,7 @@ tool "sleep" {
   run     = "await new Promise(done => setTimeout(done, 60000));"
 }
 `)}})
-	want := "TIMEOUT: the tool did not end within its timeout of 300ms\nIt had made these calls, which are not undone:\n- read_file: ok\n- sleep: unknown, 2 times"
+	want := "TIMEOUT: the tool did not end within its timeout of 300ms\nIt made these calls, which are not undone:\n- read_file: ok\n- sleep: unknown, 2 times"
 	if diff := cmp.Diff(want, outcomeLine(executeCall(t, s, runCodeCall(`await read_file({ path: "/workspace/config.json" }); await parallel([sleep(), sleep()])`)))); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -164,7 +164,7 @@ func TestCode_print(t *testing.T) {
 func TestCode_failurePosition(t *testing.T) {
 	s := codeServer(t, `  timeout = "200ms"`, "server {\n  expose_traces = true\n}")
 	for text, want := range map[string]string{
-		"await read_file({ path: 'b' });": "EXECUTION_ERROR: HostError: no file b (EXECUTION_ERROR of read_file)\n  at 1:7\n    1 | await read_file({ path: 'b' });\n      |       ^^^^^^^^^\nIt had made these calls, which are not undone:\n- read_file: EXECUTION_ERROR",
+		"await read_file({ path: 'b' });": "EXECUTION_ERROR: HostError: no file b (EXECUTION_ERROR of read_file)\n  at 1:7\n    1 | await read_file({ path: 'b' });\n      |       ^^^^^^^^^\nIt made these calls, which are not undone:\n- read_file: EXECUTION_ERROR",
 		"for (;;) {}":                     "TIMEOUT: the tool did not end within its timeout of 200ms",
 	} {
 		got := executeCall(t, s, runCodeCall(text))
@@ -246,7 +246,7 @@ codes`))
 	if err := json.Unmarshal(got.Structured, &ran); err != nil {
 		t.Fatalf("%v: %s", err, outcomeLine(got))
 	}
-	refused := "DENIED the program has made 3 calls, which is all that one may make"
+	refused := "DENIED the program has made 3 calls, the maximum"
 	if diff := cmp.Diff([]string{refused, refused}, ran.Result); diff != "" || len(ran.Calls) != 5 || len(ran.Stdout) > 100 || !strings.HasPrefix(ran.Stdout, "a line\na line\n") {
 		t.Errorf("%d calls, printed %q (-want +got)\n%s", len(ran.Calls), ran.Stdout, diff)
 	}
@@ -363,8 +363,8 @@ func TestAlias_invalidName(t *testing.T) {
 	for arguments, want := range map[string]string{
 		`{}`:                   `INVALID_INPUT: the arguments do not fit the tool's input schema: /name is required`,
 		`{"name":""}`:          `INVALID_INPUT: the arguments do not fit the tool's input schema: /name must be at least 1 character long`,
-		`{"name":"call_tool"}`: `EXECUTION_ERROR: call_tool calls other tools, and not itself`,
-		`{"name":"call_tool","arguments":{"name":"picture"}}`: `EXECUTION_ERROR: call_tool calls other tools, and not itself`,
+		`{"name":"call_tool"}`: `EXECUTION_ERROR: call_tool calls other tools, not itself`,
+		`{"name":"call_tool","arguments":{"name":"picture"}}`: `EXECUTION_ERROR: call_tool calls other tools, not itself`,
 		`{"name":"picture","arguments":"x"}`:                  `INVALID_INPUT: the arguments do not fit the tool's input schema: must be an object, not a string`,
 	} {
 		if got := outcomeLine(executeCall(t, s, tool("call_tool", arguments))); got != want {
@@ -389,7 +389,7 @@ tool "sly" {
   JS
 }
 `)}})
-	const refused = "NOT_GRANTED this tool may not be called by another"
+	const refused = "NOT_GRANTED this tool cannot be called by another tool"
 	if got, want := outcomeLine(executeCall(t, s, tool("sly", `{}`))), refused+"; "+refused+"; "+refused; !strings.Contains(got, want) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

@@ -68,7 +68,7 @@ func TestCode_requiresExecutor(t *testing.T) {
 			got := s.Execute(t.Context(), call.Request{Name: "run_code", Arguments: json.RawMessage(`{"code":"1 + 1"}`)})
 			if runs := c.inScripts == 2 || c.inOwn == 1; runs != (got.Err == nil) {
 				t.Errorf("the program ends with %v", got.Err)
-			} else if !runs && !strings.Contains(got.Err.Error(), "no program can be run here") {
+			} else if !runs && !strings.Contains(got.Err.Error(), "programs cannot run here") {
 				t.Errorf("the program is rejected with %v", got.Err)
 			}
 			if scripts.ran != c.inScripts || own.ran != c.inOwn {

@@ -47,9 +47,9 @@ func TestUpstream_unreachableAdvice(t *testing.T) {
 		"a page":                {plain, "no MCP server answers at this URL" + nowhere},
 		"nothing":               {newFixedUpstream(t, 200, "", ""), "no MCP server answers at this URL" + nowhere},
 		"other JSON":            {newFixedUpstream(t, 200, "application/json", `{"body":1}`), "the server sent an invalid JSON-RPC message"},
-		"nobody":                {"http://" + gone, gone + " refused the connection: does it run, and is this its port?"},
+		"nobody":                {"http://" + gone, gone + " refused the connection: is it running, and is the port correct?"},
 		"a strange certificate": {secure.URL, "no trusted TLS connection to " + secure.Listener.Addr().String() + " could be made: tls: failed to verify certificate: x509: certificate signed by unknown authority"},
-		"no TLS":                {"https" + strings.TrimPrefix(plain, "http"), "it speaks no TLS, so write http:// if it is to be trusted"},
+		"no TLS":                {"https" + strings.TrimPrefix(plain, "http"), "it does not use TLS; write http:// if you trust it"},
 	} {
 		s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(row.url+"/mcp", "private_networks = true", `transport = "streamable"`))}})
 		got := fmt.Sprint(s.Status().Upstreams[0].Err)

@@ -57,7 +57,7 @@ func TestUpstream_auditInputRequests(t *testing.T) {
 		r = askableCall("lab_asks")
 		r.Resume = respond(got.Ask, `{}`)
 	}
-	if got := outcomeLine(executeCall(t, s, r)); !strings.Contains(got, "the call has asked 2 times, which is all that its grant allows") {
+	if got := outcomeLine(executeCall(t, s, r)); !strings.Contains(got, "the call has sent 2 input requests, the maximum of its grant") {
 		t.Errorf("an excess input request: %s", got)
 	}
 	var outcomes []string

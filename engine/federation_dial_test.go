@@ -18,7 +18,7 @@ func TestUpstream_dialErrors(t *testing.T) {
 	hang, dated, gone := silent.Addr().String(), outdated.Listener.Addr().String(), strings.TrimPrefix(refusingHost(), "http://")
 	const hangs, soon = "the server is not ready within 50ms (start_timeout)", `start_timeout = "50ms"`
 	for what, row := range map[string]struct{ url, start, want string }{
-		"it refuses the connection":   {"http://" + gone, "", gone + " refused the connection: does it run, and is this its port?"},
+		"it refuses the connection":   {"http://" + gone, "", gone + " refused the connection: is it running, and is the port correct?"},
 		"it shakes no hands":          {"https://" + hang, soon, hangs},
 		"it answers nothing":          {"http://" + hang, soon, hangs},
 		"its certificate has expired": {"https://" + dated, "", "no trusted TLS connection to " + dated + " could be made: tls: failed to verify certificate: x509: certificate has expired or is not yet valid"},
@@ -35,7 +35,7 @@ func TestUpstream_dialErrors(t *testing.T) {
 			})
 			result := executeCall(t, s, tool("lab_read", `{}`))
 			got := outcomeLine(result)
-			if !strings.HasPrefix(got, "EXECUTION_ERROR: the server behind this cannot be reached now") || strings.Contains(got, row.want) {
+			if !strings.HasPrefix(got, "EXECUTION_ERROR: the upstream server cannot be reached now") || strings.Contains(got, row.want) {
 				t.Errorf("the caller gets %s", got)
 			}
 			status := s.Status().Upstreams[0]

@@ -59,7 +59,7 @@ func TestUpstream_maxTools(t *testing.T) {
 	if told := warnings(s); !slices.Contains(told, `of the upstream "lab": 3 tools more than 2000 are left out`) {
 		t.Errorf("the warnings are %q", told)
 	}
-	if lab := s.Status().Upstreams[0]; lab.NotServed != 3 || !slices.Contains(lab.LeftOut, "tool lab_t2002: no more than 2000 are offered of one upstream") {
+	if lab := s.Status().Upstreams[0]; lab.NotServed != 3 || !slices.Contains(lab.LeftOut, "tool lab_t2002: an upstream can offer at most 2000") {
 		t.Errorf("the status counts %d: %q", lab.NotServed, lab.LeftOut)
 	}
 	if drifts := s.Inside().Drifts(); len(drifts[0].Changes) > 0 {
@@ -138,7 +138,7 @@ func TestUpstream_notificationsBounded(t *testing.T) {
 	if n := len(log.String()); n < 1_000_000 || n > 1_200_000 {
 		t.Errorf("%d bytes are logged", n)
 	}
-	want := []string{"warning the server behind this tells more of the call than is passed on: some of it is left out", "info short", "progress half"}
+	want := []string{"warning the upstream server sends more notifications for this call than mcpd forwards: some are dropped", "info short", "progress half"}
 	if got := heard.lines[10:]; !slices.Equal(got, want) {
 		t.Errorf("after the long record the caller gets %q", got)
 	}

@@ -76,7 +76,7 @@ func TestLazyUpstream_changedTool(t *testing.T) {
 	add(other)
 	s := pinnedServer(t, lock, block)
 	got := outcomeLine(executeCall(t, s, tool("lab_write", `{}`)))
-	if !strings.HasPrefix(got, "EXECUTION_ERROR: this has changed at the server behind it") || calls.Load() > 0 {
+	if !strings.HasPrefix(got, "EXECUTION_ERROR: this tool has changed on the upstream server") || calls.Load() > 0 {
 		t.Errorf("after %d calls the result is %s", calls.Load(), got)
 	}
 	for range 50 { // some run before the current offers are served
@@ -96,7 +96,7 @@ func TestLazyUpstream_unreachable(t *testing.T) {
 	if diff := cmp.Diff([]string{"lab_read"}, names(s)); diff != "" {
 		t.Fatalf("(-want +got)\n%s", diff)
 	}
-	if got := outcomeLine(executeCall(t, s, tool("lab_read", `{}`))); !strings.HasPrefix(got, "EXECUTION_ERROR: the server behind this cannot be reached now") {
+	if got := outcomeLine(executeCall(t, s, tool("lab_read", `{}`))); !strings.HasPrefix(got, "EXECUTION_ERROR: the upstream server cannot be reached now") {
 		t.Errorf("the call ends with %s", got)
 	}
 	waitForSnapshot(t, s, func() bool { return len(names(s)) == 0 })
@@ -153,7 +153,7 @@ func TestCode_changedUpstreamTool(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := executeCall(t, s, tool("run_code", `{"code":"const first = await lab.write({}); await change({}); try { await lab.write({}) } catch (e) { return [first, await lab.read({}), e.code, e.message] }"}`))
-	const want = `["write","read","EXECUTION_ERROR","this has changed at the server behind it: list the tools again"]`
+	const want = `["write","read","EXECUTION_ERROR","this tool has changed on the upstream server: list the tools again"]`
 	if !strings.Contains(string(got.Structured), want) {
 		t.Errorf("it ends with %s", outcomeLine(got)+string(got.Structured))
 	}

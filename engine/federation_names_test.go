@@ -80,7 +80,7 @@ func TestNames_promptOfTwoUpstreams(t *testing.T) {
 	if got := read("own"); !strings.Contains(got, `"text":"first"`) {
 		t.Errorf("the prompt of the first block says %s", got)
 	}
-	if health := s.Status().Health(); health != "left out as names are taken: 1 of second" {
+	if health := s.Status().Health(); health != "left out because names are taken: 1 of second" {
 		t.Errorf("the status is %q", health)
 	}
 	first.AddPrompt(&mcp.Prompt{Name: "summarize"}, textPrompt("first"))
@@ -130,7 +130,7 @@ func TestNames_takenByFiles(t *testing.T) {
 		if got := outcomeLine(executeCall(t, s, tool("find", `{}`))); got != `[{"type":"text","text":"1"}]` {
 			t.Errorf("%s the local call ends with %s", when, got)
 		}
-		if health := s.Status().Health(); health != "left out as names are taken: 1 of lab" || !s.Status().Ready() {
+		if health := s.Status().Health(); health != "left out because names are taken: 1 of lab" || !s.Status().Ready() {
 			t.Errorf("%s the status is %q", when, health)
 		}
 		told := slices.ContainsFunc(s.Status().Problems, func(d diag.Diagnostic) bool {
@@ -145,7 +145,7 @@ func TestNames_takenByFiles(t *testing.T) {
 	}
 	up.AddPrompt(&mcp.Prompt{Name: "plan"}, textPrompt("upstream"))
 	s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", config), Tools: own, LockPath: lock}})
-	if health := s.Status().Health(); health != "left out as names are taken: 2 of lab" {
+	if health := s.Status().Health(); health != "left out because names are taken: 2 of lab" {
 		t.Errorf("with a prompt the status is %q", health)
 	}
 	own["t.hcl"].Data = []byte("tool \"read\" { run = \"return 1;\" }\n")
@@ -172,7 +172,7 @@ func TestNames_editOfBlock(t *testing.T) {
 	if diff := cmp.Diff([]string{"find", "gone"}, names(s)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if health := s.Status().Health(); health != "left out as names are taken: 1 of lab" {
+	if health := s.Status().Health(); health != "left out because names are taken: 1 of lab" {
 		t.Errorf("the status is %q", health)
 	}
 	if got := outcomeLine(executeCall(t, s, tool("find", `{}`))); got != `[{"type":"text","text":"1"}]` {
@@ -187,7 +187,7 @@ func TestNames_firstBlockWithoutLock(t *testing.T) {
 	if diff := cmp.Diff([]string{"find", "read"}, names(s)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if health := s.Status().Health(); health != "left out as names are taken: 1 of two" {
+	if health := s.Status().Health(); health != "left out because names are taken: 1 of two" {
 		t.Errorf("the status is %q", health)
 	}
 	if diff := cmp.Diff([]string{"find", "read", "two_find"}, names(federated(t, one+upstreamNamed("two", second.url)))); diff != "" {

@@ -156,7 +156,7 @@ func TestRules_ofToolsThatAreNotPinned(t *testing.T) {
 	if diff := cmp.Diff([]string{"own"}, names(s)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	if got := s.Status().Health(); got != "left out as rules do not fit: 1 of lab" {
+	if got := s.Status().Health(); got != "left out because rules do not fit: 1 of lab" {
 		t.Errorf("the status is %q", got)
 	}
 }
@@ -174,7 +174,7 @@ func TestRules_atFirstUse(t *testing.T) {
 			if diff := cmp.Diff([]string{"own"}, names(s)); diff != "" {
 				t.Errorf("%s (-want +got)\n%s", what, diff)
 			}
-			if got := s.Status().Health(); got != "left out as rules do not fit: 2 of lab" || !s.Status().Ready() {
+			if got := s.Status().Health(); got != "left out because rules do not fit: 2 of lab" || !s.Status().Ready() {
 				t.Errorf("%s: the status is %q", what, got)
 			}
 			if told := warnings(s); len(told) != 2 || !slices.Contains(told, `no tool of the upstream "lab" is accepted and served until policies and limits match its tools`) {
@@ -225,7 +225,7 @@ func TestUpstream_mismatchAtStart(t *testing.T) {
 	if diff := cmp.Diff([]string{`the tool "lab_write" of the upstream "lab" is left out: ` + why}, warnings(s)); diff != "" {
 		t.Errorf("warnings (-want +got)\n%s", diff)
 	}
-	if got := s.Status().Health(); got != "left out as rules do not fit: 1 of lab" || !s.Status().Ready() {
+	if got := s.Status().Health(); got != "left out because rules do not fit: 1 of lab" || !s.Status().Ready() {
 		t.Errorf("the status is %q", got)
 	}
 	if _, err := s.Load(t.Context()); err != nil {

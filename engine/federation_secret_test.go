@@ -168,7 +168,7 @@ func TestUpstream_rejectsAskWithKey(t *testing.T) {
 			LookupEnv: func(name string) (string, bool) { return key, name == "KEY" },
 		},
 	})
-	if got := outcomeLine(executeCall(t, s, askableCall("lab_asks"))); !strings.Contains(got, "the question holds the value of a secret") {
+	if got := outcomeLine(executeCall(t, s, askableCall("lab_asks"))); !strings.Contains(got, "the input request contains the value of a secret") {
 		t.Errorf("the call ends with %.200s", got)
 	}
 }

@@ -215,7 +215,7 @@ func TestUpstream_urlElicitationUnsupported(t *testing.T) {
 	forms := call.Request{Name: "lab_asks", Can: call.Capabilities{Form: true}}
 	for params, want := range map[string]string{
 		`{"mode":"URL","url":"javascript:alert(1)","message":"m","requestedSchema":{"type":"object"}}`: "the mode of an elicitation must be form or url",
-		`{"mode":"url","url":"https://pay.example.com/","message":"m"}`:                                "the client cannot be asked this: it lacks the capability elicitation.url",
+		`{"mode":"url","url":"https://pay.example.com/","message":"m"}`:                                "the client does not support this: it lacks the capability elicitation.url",
 		`{"message":"m","requestedSchema":{"type":"array","items":{"$ref":"http://evil/"}}}`:           "the schema of a form must have the type object",
 	} {
 		got := executeCall(t, federated(t, upstreamAt(web(t, &legacyUpstream{asks: params}), `ask = ["elicit"]`)), forms)

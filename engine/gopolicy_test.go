@@ -19,7 +19,7 @@ func TestGoPolicy_denies(t *testing.T) {
 	}{
 		{"with a reason", "Blocked in prod", func(engine.PolicyInput) engine.Decision { return engine.Deny("Blocked in prod") }},
 		{"with the zero decision", "", func(engine.PolicyInput) engine.Decision { return engine.Decision{} }},
-		{"with a panic, which nobody is told of", "denied: a policy failed", func(engine.PolicyInput) engine.Decision { panic("hunter2") }},
+		{"with a panic, which callers do not see", "denied: a policy failed", func(engine.PolicyInput) engine.Decision { panic("hunter2") }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			log := &logBuffer{}

@@ -201,7 +201,7 @@ func TestNested_maxCalls(t *testing.T) {
 		Files: engine.Files{Tools: files("outer.hcl", caller(`for (;;) await Promise.allSettled(Array.from({ length: 20 }, () => tools.outer()));`))},
 	})
 	got := s.Execute(t.Context(), call.Request{Name: "outer"})
-	if got.Err == nil || got.Err.Code != call.ExecutionError || got.Err.Message != "one call makes at most 256 calls of tools, those that these make counted too" {
+	if got.Err == nil || got.Err.Code != call.ExecutionError || got.Err.Message != "one call makes at most 256 tool calls, including nested calls" {
 		t.Errorf("got %v", got.Err)
 	}
 	if began.Load() != ended.Load() || began.Load() > calltree.MaxCalls+1 {

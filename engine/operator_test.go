@@ -161,7 +161,7 @@ var restrictedCalls = []restrictedCall{
 	{call.Request{Name: "pay"}, "POLICY_DENIED: the operator says no"},
 	{call.Request{Name: "calls"}, "EXECUTION_ERROR: the operator says no"},
 	{call.Request{Name: "refund", Arguments: json.RawMessage(`{"amount":99}`)}, "POLICY_DENIED: the operator says less"},
-	{call.Request{Name: "wipe"}, "POLICY_DENIED: the call needs the approval of a user, and the client cannot be asked for it: the operator asks"},
+	{call.Request{Name: "wipe"}, "POLICY_DENIED: the call needs the approval of a user, and the client does not support it: the operator asks"},
 	{call.Request{Name: "tell"}, "POLICY_DENIED: the operator keeps it"},
 	{call.Request{Kind: call.Resources, Name: "x://ledger"}, "POLICY_DENIED: the operator says no"},
 	{call.Request{Kind: call.Resources, Name: "x://rows/7"}, "POLICY_DENIED: the operator says no"},
@@ -184,7 +184,7 @@ func allRestrictedCalls() []restrictedCall {
 			all = append(all, restrictedCall{r, told})
 		}
 	}
-	add("POLICY_DENIED: the call needs the approval of a user, and the client cannot be asked for it: the operator asks", readCalls("vault", "cell", "letter")...)
+	add("POLICY_DENIED: the call needs the approval of a user, and the client does not support it: the operator asks", readCalls("vault", "cell", "letter")...)
 	add("POLICY_DENIED: the operator keeps it", readCalls("diary", "page", "poem")...)
 	scarce := readCalls("news", "story", "joke")
 	add("ok", scarce[0], scarce[1], scarce[3]) // completions count with their items

@@ -250,7 +250,7 @@ func TestPins_invalidLockFileOnReload(t *testing.T) {
 		{"a conflict", strings.Replace(string(good), "tool ", "<<<<<<< HEAD\ntool ", 1), lock + ":8:1: error: merge conflict is not resolved [bad-lock]"},
 		{"an edit", strings.Replace(string(good), "number", "string", 1), lock + `:8:1: error: tool "lab" "read": the definition does not match its sha256: it was edited by hand, or mixed by a merge [bad-lock]`},
 		{"no version", "", lock + `: error: the file has no line "mcpd.lock 1" [bad-lock]`},
-		{"nothing of the upstream", "mcpd.lock 1\n", lock + `: error: the file no longer knows the upstream "lab", and what was accepted of it still holds [lock-gone]`},
+		{"nothing of the upstream", "mcpd.lock 1\n", lock + `: error: the file no longer contains the upstream "lab"; its accepted tools stay in effect [lock-gone]`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			if err := os.WriteFile(lock, []byte(row.file), 0o644); err != nil {

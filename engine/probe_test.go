@@ -29,7 +29,7 @@ const probedTool = `tool "one" { run = "return 1;" }`
 
 func TestProbe_alive(t *testing.T) {
 	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("a.hcl", probedTool)}})
-	if err := s.Probe(t.Context()); err == nil || err.Error() != "probe: nothing is served" {
+	if err := s.Probe(t.Context()); err == nil || err.Error() != "probe: the server has no items" {
 		t.Errorf("before it is loaded: %v", err)
 	}
 	if _, err := s.Load(t.Context()); err != nil {

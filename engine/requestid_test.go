@@ -166,7 +166,7 @@ func TestLog_requestID(t *testing.T) {
 		t.Errorf("a line before all calls has a request id: %s", log.String()[:began])
 	}
 	want := []string{
-		"HTTP request of script failed", "a script speaks", "a hook speaks", "call failed", "file operation failed", "hook failed", "kv operation failed",
+		"HTTP request of script failed", "a hook speaks", "a script speaks", "call failed", "file operation failed", "hook failed", "kv operation failed",
 		"module function failed", "read secret for script", "read secret of grant", "script read secret", "statement failed",
 	}
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(said))); diff != "" {

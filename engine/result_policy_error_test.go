@@ -33,7 +33,7 @@ policy "nobody" {
 }
 `
 
-const hidden = "the tool failed; its message is hidden, as policies evaluate its results"
+const hidden = "the tool failed; its message is hidden, because policies evaluate its results"
 
 // Log records and progress are dropped, too.
 func TestResultPolicy_masksErrors(t *testing.T) {

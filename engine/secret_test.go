@@ -93,7 +93,7 @@ func TestSecret_redactsMessages(t *testing.T) {
 	for service, want := range map[string]string{
 		"throw": "EXECUTION_ERROR: the key is [secret:key]",
 		"fail":  "EXECUTION_ERROR: a2V5Om[secret:key]U=",
-		"leak":  "EXECUTION_ERROR: the question holds the value of a secret; leave it out",
+		"leak":  "EXECUTION_ERROR: the input request contains the value of a secret; remove it",
 	} {
 		got := s.Execute(t.Context(), deployCall(service, nil))
 		if got.Err == nil || got.Err.Error() != want {

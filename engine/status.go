@@ -73,7 +73,7 @@ func (s Status) Health() string {
 		health = strings.TrimPrefix(health+"; "+problems, healthy+"; ")
 	}
 	if s.RejectingCalls {
-		auditProblem = "calls are refused, as " + auditProblem
+		auditProblem = "calls are rejected, because " + auditProblem
 	}
 	switch {
 	case s.Draining || !s.AuditFailing:
@@ -143,7 +143,7 @@ func (s *Server) Probe(ctx context.Context) error {
 	before := s.pipeline.Stats()
 	switch {
 	case s.current.Load() == nil:
-		return errors.New("probe: nothing is served")
+		return errors.New("probe: the server has no items")
 	case before.Draining:
 		return nil
 	}

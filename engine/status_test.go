@@ -29,7 +29,7 @@ func TestStatus_health(t *testing.T) {
 		{engine.Status{Loads: 1, Problems: in(diag.Error, "a")}, "nothing is served, 1 file broken"},
 		{engine.Status{Revision: "r", Loads: 1, Synchronized: true, Draining: true}, "shutting down"},
 		{engine.Status{Revision: "r", Loads: 1, Synchronized: true, AuditFailing: true}, "the audit log cannot be written"},
-		{engine.Status{Revision: "r", Loads: 1, Synchronized: true, AuditFailing: true, RejectingCalls: true}, "calls are refused, as the audit log cannot be written"},
+		{engine.Status{Revision: "r", Loads: 1, Synchronized: true, AuditFailing: true, RejectingCalls: true}, "calls are rejected, because the audit log cannot be written"},
 		{engine.Status{Revision: "r", Loads: 2, AuditFailing: true, Problems: in(diag.Error, "a")}, "the audit log cannot be written; serving last good, 1 file broken"},
 		{engine.Status{Revision: "r", Loads: 1, Synchronized: true, AuditFailing: true, Draining: true}, "shutting down"},
 	} {

@@ -67,8 +67,8 @@ func TestInputRequest_errors(t *testing.T) {
 		{`ask(Object.fromEntries(Array.from({ length: 33 }, (_, i) => ["k" + i, roots.list()])))`, `ask: there are more than 32 requests`},
 		{`elicit("", ` + form + `)`, `elicit: a key must be 1 to 64 letters, digits, _, . and -`},
 		{`elicit("k".repeat(65), ` + form + `)`, `elicit: a key must be 1 to 64 letters, digits, _, . and -`},
-		{`elicit("k", ` + form + `); roots("k")`, `roots: k is asked already and has no answer yet; give each ask a key of its own`},
-		{`roots("k"); ask({ a: roots.list(), k: roots.list() })`, `ask: k is asked already and has no answer yet; give each ask a key of its own`},
+		{`elicit("k", ` + form + `); roots("k")`, `roots: k is already requested and has no response yet; use a unique key for each request`},
+		{`roots("k"); ask({ a: roots.list(), k: roots.list() })`, `ask: k is already requested and has no response yet; use a unique key for each request`},
 		{`sample({ prompt: "x".repeat(1 << 20) })`, `sample: text: the value is larger than 1048576 bytes of JSON`},
 		{`const half = sample.message({ prompt: "x".repeat(600000) }); ask({ a: half, b: half })`, `ask: the requests have more than 1048576 bytes of JSON together`},
 		{`let d = {}; for (let i = 0; i < 40; i++) d = { d }; sample({ prompt: "p", metadata: d })`, `sample: metadata: the value is nested deeper than 32`},
@@ -176,7 +176,7 @@ func TestInputRequest_notGranted(t *testing.T) {
 	}{
 		{`await elicit({})`, nil, []string{`tools.d/t.hcl:5:7 "elicit": error: elicit is not defined`, `grant it: allow { ask { elicit = true } }`}},
 		{`await roots()`, []Object{{Kind: "ask", Name: "elicit"}}, []string{`tools.d/t.hcl:5:7 "roots": error: roots is not defined`, `grant it: allow { ask { roots = true } }`}},
-		{`await ask({})`, []Object{{Kind: "http", Name: "ask"}}, []string{`tools.d/t.hcl:5:7 "ask": error: ask is not defined`, `grant what it asks for: allow { ask { elicit = true } } makes elicit and ask`}},
+		{`await ask({})`, []Object{{Kind: "http", Name: "ask"}}, []string{`tools.d/t.hcl:5:7 "ask": error: ask is not defined`, `grant the input request: allow { ask { elicit = true } } makes elicit and ask`}},
 		{`return typeof sample`, nil, nil},
 		{`const roots = [1]; return roots`, nil, nil},
 	} {
@@ -217,10 +217,10 @@ func TestSample_toolResults(t *testing.T) {
 		{use + "," + result, "messages[1]: each tool_use in the message before needs its tool_result here"},
 		{ask + "," + result, "messages[1]: each tool_result needs the toolUseId of a tool_use in the message before, once"},
 		{one + "," + results, "messages[1]: each tool_result needs the toolUseId of a tool_use in the message before, once"},
-		{one + `,{ role: "user", content: [{ type: "tool_result", toolUseId: "1", content: [] }, { type: "text", text: "b" }] }`, "messages[1]: a message with a tool_result is of the user and holds nothing else"},
-		{one + "," + strings.Replace(result, "user", "assistant", 1), "messages[1]: a message with a tool_result is of the user and holds nothing else"},
-		{strings.Replace(one, "assistant", "user", 1) + "," + result, "messages[0]: a tool_use is of the assistant"},
-		{strings.Replace(use, `"2"`, `"1"`, 1) + "," + result, "messages[0]: each tool_use needs an id of its own"},
+		{one + `,{ role: "user", content: [{ type: "tool_result", toolUseId: "1", content: [] }, { type: "text", text: "b" }] }`, "messages[1]: a message with a tool_result has the role user and no other content"},
+		{one + "," + strings.Replace(result, "user", "assistant", 1), "messages[1]: a message with a tool_result has the role user and no other content"},
+		{strings.Replace(one, "assistant", "user", 1) + "," + result, "messages[0]: a message with a tool_use has the role assistant"},
+		{strings.Replace(use, `"2"`, `"1"`, 1) + "," + result, "messages[0]: each tool_use needs a unique id"},
 		{strings.Replace(one, `"1"`, `1`, 1) + "," + result, "messages: the id of a tool_use and the toolUseId of a tool_result must be strings"},
 	} {
 		body := `try { await sample({ messages: [` + c.messages + `], tools: [{ name: "t", inputSchema: { type: "object" } }] }); return "" } catch (e) { return e.message }`

@@ -80,20 +80,20 @@ func TestCodeHints_existInCode(t *testing.T) {
 		{"echo({ message: 'x' })", "echo is not defined; did you mean ev.echo?"},
 		{"log('x')", "log is not defined; did you mean ev.log?"},
 		{"println('x')", "write console.log(…)"},
-		{"kv.get('x')", "code reaches nothing but its tools"},
+		{"kv.get('x')", "code can use only its tools"},
 		{"json.loads('[]')", "write JSON.parse(text) and JSON.stringify(value)"},
 		{"import json\njson.dumps([])", "write JSON.parse(text) and JSON.stringify(value)"},
 		{"await asyncio.gather(1)", "write await before a call, and await parallel([…]) for several at once"},
-		{"if __name__ == '__main__':\n    main()", "leave the condition out"},
-		{"if (__name__ == '__main__') { print(1) }", "leave the condition out"},
+		{"if __name__ == '__main__':\n    main()", "remove the condition"},
+		{"if (__name__ == '__main__') { print(1) }", "remove the condition"},
 		{"raise ValueError('x')", "write throw new Error(…)"},
 		{"throw ValueError('x')", "write new Error(…)"},
 		{"const a = []\na.append(1)", "Object has no member 'append'; write push(x)"},
 		{"'{}'.format(1)", "Object has no member 'format'; write a template, `text ${x}`"},
 		{"({ a: 1 }).items()", "Object has no member 'items'; write Object.entries(x)"},
 		{"({ a: 1 }).keys()", "Object has no member 'keys'; of an object write Object.keys(x)"},
-		{"from x import (", "nothing can be imported: the tools are there already"},
-		{strings.Repeat(" ", source.MaxScript+1), "do it in several programs"},
+		{"from x import (", "nothing can be imported: all tools are available"},
+		{strings.Repeat(" ", source.MaxScript+1), "split it into several programs"},
 	} {
 		got := hinted(t, c.code)
 		if p, _ := Compile(everything(c.code)); p != nil {
@@ -110,7 +110,7 @@ func TestCodeHints_existInCode(t *testing.T) {
 func TestCodeHints_metaTools(t *testing.T) {
 	for _, name := range []string{"run_code", "search_tools", "describe_tool", "call_tool"} {
 		for _, code := range []string{"await " + name + "({ name: 'x' })", "await tools." + name + "({})", `await tools["` + name + `"]({})`, "await ev." + name + "({})"} {
-			if got := hinted(t, code); !strings.Contains(got, "code cannot call it: where it is offered, it is called as a tool of its own") {
+			if got := hinted(t, code); !strings.Contains(got, "code cannot call it: clients call it directly") {
 				t.Errorf("%s: %s", code, got)
 			}
 		}

@@ -21,7 +21,7 @@ func guarded(allowed *bool) *fakeHost {
 		case !strings.Contains(string(payload), `"consented":true`):
 			return nil, &HostError{Code: Consent, Message: "not yet", Details: []byte(consentPage)}
 		case !*allowed:
-			return nil, &HostError{Code: Consent, Message: "the user did not allow it"}
+			return nil, &HostError{Code: Consent, Message: "the user denied access"}
 		}
 		return []byte(`{"status":200,"headers":{},"body":"welcome","url":"https://x"}`), nil
 	}}
@@ -66,7 +66,7 @@ func TestConsent_accepted(t *testing.T) {
 
 func TestConsent_refused(t *testing.T) {
 	allowed := false
-	if got, _ := granted(t, guarded(&allowed), `{"action":"accept"}`); got != `["HostError","DENIED","the user did not allow it"]` {
+	if got, _ := granted(t, guarded(&allowed), `{"action":"accept"}`); got != `["HostError","DENIED","the user denied access"]` {
 		t.Errorf("got %s", got)
 	}
 	if got, calls := granted(t, guarded(&allowed), `{"action":"decline"}`); got != `["AskDenied","declined","the question to the user was declined"]` || len(calls) != 2 {

@@ -61,7 +61,7 @@ func (r *execution) runUntilSettled(value goja.Value) (goja.Value, *Failure) {
 	case r.suspended():
 		return nil, nil
 	case promise != nil && promise.State() == goja.PromiseStatePending:
-		return nil, &Failure{Kind: Thrown, Message: "the script waits for a promise that nothing can settle any more"}
+		return nil, &Failure{Kind: Thrown, Message: "the script waits for a promise that cannot settle any more"}
 	case len(r.rejected) > 0:
 		return nil, r.failureOf(r.rejected[0].Result())
 	case promise != nil:

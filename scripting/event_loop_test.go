@@ -58,7 +58,7 @@ func TestRun_canceled(t *testing.T) {
 		}
 		out, err = Inline().Run(ctx, call(compiled(t, tool(`log.info("never")`)), `{}`), &fakeHost{answer: hung})
 		if err != nil || out.Failure == nil || out.Failure.Kind != Canceled {
-			t.Errorf("a call that begins canceled: %+v %v", out, err)
+			t.Errorf("a call that starts canceled: %+v %v", out, err)
 		}
 	})
 }
@@ -87,7 +87,7 @@ func TestRun_unawaitedPromises(t *testing.T) {
 			{`http.crm.get("x").then(() => { throw new Error("late") }); return 1`, `failure Thrown: late`},
 			{`(async () => { await null; throw new Error("nobody looks") })(); return 1`, `failure Thrown: nobody looks`},
 			{`const p = Promise.reject(new Error("handled later")); setTimeout(() => p.catch(() => {}), 5); return 1`, `1`},
-			{`return new Promise(() => {})`, `failure Thrown: the script waits for a promise that nothing can settle any more`},
+			{`return new Promise(() => {})`, `failure Thrown: the script waits for a promise that cannot settle any more`},
 		} {
 			if got := shown(runWith(t, call(compiled(t, tool(c.body)), `{}`), &fakeHost{answer: echo})); got != c.want {
 				t.Errorf("%s\n got %s\nwant %s", c.body, got, c.want)

@@ -219,16 +219,16 @@ func (m *sampleMessage) problem(used map[string]int) string {
 	}
 	for _, n := range uses {
 		if n > 1 {
-			return "each tool_use needs an id of its own"
+			return "each tool_use needs a unique id"
 		}
 	}
 	switch {
 	case len(results) < len(used):
 		return "each tool_use in the message before needs its tool_result here"
 	case len(results) > 0 && (m.Role != "user" || len(results) < len(m.Content)):
-		return "a message with a tool_result is of the user and holds nothing else"
+		return "a message with a tool_result has the role user and no other content"
 	case len(uses) > 0 && m.Role != "assistant":
-		return "a tool_use is of the assistant"
+		return "a message with a tool_use has the role assistant"
 	}
 	return ""
 }

@@ -48,9 +48,9 @@ func TestKinds_missingGlobals(t *testing.T) {
 		want       []string // position, summary, and advice
 	}{
 		{"input in a resource", "return input.id", Resource, nil, []string{
-			`tools.d/t.hcl:5:8 "input": error: input is not defined`, `a resource sees uri, and the variables of its template as params`}},
+			`tools.d/t.hcl:5:8 "input": error: input is not defined`, `a resource has uri, and the variables of its template as params`}},
 		{"input in a completion", "return input.id", Complete, nil, []string{
-			`tools.d/t.hcl:5:8 "input": error: input is not defined`, `a completion sees value, and what is filled in already as params`}},
+			`tools.d/t.hcl:5:8 "input": error: input is not defined`, `a completion has value, and the arguments that are filled in already as params`}},
 		{"params in a tool", "return params.id", Tool, nil, []string{
 			`tools.d/t.hcl:5:8 "params": error: params is not defined`, `only resources and completions have params; the input of this script is input`}},
 		{"uri in a completion", "return uri", Complete, nil, []string{
@@ -62,7 +62,7 @@ func TestKinds_missingGlobals(t *testing.T) {
 		{"an argument of a prompt", "return input.nam", Prompt, []string{"id", "name"}, []string{
 			`tools.d/t.hcl:5:14 "nam": error: there is no argument "nam"`, `did you mean "name"? declare it with an argument block`}},
 		{"what a completion is filled in with", "return params.x", Complete, []string{"id"}, []string{
-			`tools.d/t.hcl:5:15 "x": error: there is no parameter "x"`, `parameters are the variables or arguments of what is completed: id`}},
+			`tools.d/t.hcl:5:15 "x": error: there is no parameter "x"`, `parameters are the variables of the template, or the arguments of the prompt: id`}},
 		{"content in a completion", "return content.text('a')", Complete, nil, []string{
 			`tools.d/t.hcl:5:8 "content": error: content is not defined`, `declare it`}},
 		{"what a resource has", "return [uri, params.id, agent.model, call.id, content.text('x'), progress(1)]", Resource, []string{"id"}, nil},

@@ -47,11 +47,11 @@ func TestAbortSignal_cancelsRequest(t *testing.T) {
 	}{
 		{"by a controller", `const c = new AbortController(); setTimeout(() => c.abort(), 50); return await http.crm.get("u", { signal: c.signal }).catch(e => e.name)`, `"AbortError"`, 1, 50 * time.Millisecond},
 		{"by a timeout", `try { await http.crm.get("u", { signal: AbortSignal.timeout(80) }) } catch (e) { return e.name }`, `"TimeoutError"`, 1, 80 * time.Millisecond},
-		{"before it begins", `return await http.crm.get("u", { signal: AbortSignal.abort("no") }).catch(e => e)`, `"no"`, 0, 0},
+		{"before it starts", `return await http.crm.get("u", { signal: AbortSignal.abort("no") }).catch(e => e)`, `"no"`, 0, 0},
 		{"by the first of some", `const s = AbortSignal.any([AbortSignal.timeout(9000), AbortSignal.timeout(20)]); return await http.crm.get("u", { signal: s }).catch(e => e.name)`, `"TimeoutError"`, 1, 20 * time.Millisecond},
-		{"and fails the call where nobody catches it", `await http.crm.get("u", { signal: AbortSignal.timeout(10) })`, `failure Thrown: the operation timed out`, 1, 10 * time.Millisecond},
-		{"a timeout that nobody awaits", `AbortSignal.timeout(5000); return 1`, `1`, 0, 0},
-		{"a timeout that somebody awaits", `await new Promise(done => AbortSignal.timeout(5000).addEventListener("abort", done)); return 1`, `1`, 0, 5 * time.Second},
+		{"and fails the call if it is not caught", `await http.crm.get("u", { signal: AbortSignal.timeout(10) })`, `failure Thrown: the operation timed out`, 1, 10 * time.Millisecond},
+		{"a timeout without await", `AbortSignal.timeout(5000); return 1`, `1`, 0, 0},
+		{"an awaited timeout", `await new Promise(done => AbortSignal.timeout(5000).addEventListener("abort", done)); return 1`, `1`, 0, 5 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			host := &fakeHost{answer: func(ctx context.Context, _ string, _ []byte) ([]byte, error) {

@@ -100,7 +100,7 @@ func (a *inputRequired) payload() []byte {
 func (r *execution) requestInput(request toolRequest, resumed int, details []byte, stack []goja.StackFrame) (v, thrown goja.Value) {
 	var asks inputRequired
 	if json.Unmarshal(details, &asks) != nil || asks.Requests == nil || resumed == maxResumes {
-		return nil, r.toolError(request.Tool, &HostError{Code: Denied, Message: "the tool asks too often"}, stack)
+		return nil, r.toolError(request.Tool, &HostError{Code: Denied, Message: "the tool sends too many input requests"}, stack)
 	}
 	return r.callHost(OpAsk, asks.payload(), func(a hostResponse) (v, thrown goja.Value) {
 		if a.refusal != nil {

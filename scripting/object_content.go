@@ -89,7 +89,7 @@ func (r *execution) requireBlocks(v goja.Value) goja.Value {
 	}
 	o, ok := v.(*goja.Object)
 	if !ok || !r.blocks[o] && !r.onlyBlocks(o) {
-		panic(r.TypeError("content.structured(value, blocks): blocks must be made by content.text and its like"))
+		panic(r.TypeError("content.structured(value, blocks): blocks must be made by content.text and similar functions"))
 	}
 	return o
 }

@@ -187,7 +187,7 @@ func (r *execution) send(what string, requests []keyedRequest, read func([]input
 // open reserves the keys of requests until their responses.
 func (r *execution) open(what string, requests []keyedRequest) {
 	if i := slices.IndexFunc(requests, func(request keyedRequest) bool { return r.inputs.open[request.key] }); i >= 0 {
-		panic(r.TypeError(what + ": " + requests[i].key + " is asked already and has no answer yet; give each ask a key of its own"))
+		panic(r.TypeError(what + ": " + requests[i].key + " is already requested and has no response yet; use a unique key for each request"))
 	}
 	if r.inputs.open == nil {
 		r.inputs.open = map[string]bool{}

@@ -154,7 +154,7 @@ func TestInputResponse_value(t *testing.T) {
 		{"roots that are declined", `{"action":"decline"}`, strings.ReplaceAll(denial, "X", `roots()`), `[true,"declined","the request for the client's roots was declined"]`},
 		{"several that are declined", `{"action":"decline"}`, two, `{"a":{"action":"decline"},"b":{"action":"decline"},"c":{"action":"decline"},"d":{"action":"decline"}}`},
 		{"several that are dismissed", `{"action":"cancel"}`, two, `{"a":{"action":"cancel"},"b":{"action":"cancel"},"c":{"action":"cancel"},"d":{"action":"cancel"}}`},
-		{"nobody caught it", `{"action":"cancel"}`, `await roots()`, `failure AskDenied: the request for the client's roots was cancelled`},
+		{"not caught", `{"action":"cancel"}`, `await roots()`, `failure AskDenied: the request for the client's roots was cancelled`},
 	} {
 		host := askingHost(t, func(question) string { return c.result })
 		if got := shown(runWith(t, call(compiled(t, asker(c.body)), `{}`), host)); got != c.want {

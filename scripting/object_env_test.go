@@ -136,7 +136,7 @@ func TestExec_invalidParams(t *testing.T) {
 		`await exec.git({ a: 1.5 })`:        "a must be a string or a whole number",
 		`await exec.git({ a: 1e300 })`:      "a must be a string or a whole number",
 		`await exec.git({ a: ["--x"] })`:    "a must be a string or a whole number",
-		`await exec.git({ a: "x\ud83d" })`:  "a holds half of a character, as text that was cut may",
+		`await exec.git({ a: "x\ud83d" })`:  "a contains half of a character, like truncated text",
 		`await exec.git({ a: NaN, b: "x"})`: "a must be a string or a whole number",
 	} {
 		host := &fakeHost{}

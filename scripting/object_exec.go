@@ -51,7 +51,7 @@ func (r *execution) execParams(grant string, v goja.Value) map[string]string {
 func (r *execution) execParam(grant, name string, v goja.Value) string {
 	if text, ok := v.(goja.String); ok {
 		if jsvalue.HasLoneSurrogate(text) {
-			panic(r.TypeError("exec." + grant + ": " + name + " holds half of a character, as text that was cut may"))
+			panic(r.TypeError("exec." + grant + ": " + name + " contains half of a character, like truncated text"))
 		}
 		return text.String()
 	}

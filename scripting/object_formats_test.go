@@ -42,7 +42,7 @@ func TestTOML(t *testing.T) {
 		{`toml.parse(null)`, `failure Thrown: toml.parse: the text must be a string`},
 		{`toml.print({ name: "web", port: 80, env: { HOME: "/" }, jobs: [{ id: 1 }], at: new Date(0), none: undefined })`,
 			`"at = \"1970-01-01T00:00:00.000Z\"\nname = \"web\"\nport = 80\n\n[env]\nHOME = \"/\"\n\n[[jobs]]\nid = 1\n"`},
-		{`toml.print({ a: null })`, `failure Thrown: toml.print: TOML has no null; leave the member out`},
+		{`toml.print({ a: null })`, `failure Thrown: toml.print: TOML has no null; remove the member`},
 		{`toml.print([1])`, `failure Thrown: toml.print: a TOML text is a table: an object is needed`},
 		{`toml.print()`, `failure Thrown: toml.print: a TOML text is a table: an object is needed`},
 	} {

@@ -135,7 +135,7 @@ func (r *execution) fileOptions(request *fileRequest, what string, v goja.Value,
 
 func fileOptionsAdvice(names []string) string {
 	if len(names) == 0 {
-		return "it takes a path and nothing else"
+		return "it takes only a path"
 	}
 	return "the options are an object with " + strings.Join(names, " and ")
 }

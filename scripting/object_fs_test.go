@@ -72,7 +72,7 @@ func TestFS_invalidArguments(t *testing.T) {
 		`fs.logs.readText("a", { max: 1, tail: 1 })`: `fs.logs.readText: give one of max and tail`,
 		`fs.logs.lines("a", { from: 0 })`:            `fs.logs.lines: from must be a whole number from 1 on`,
 		`fs.logs.lines("a", { max: 1.5 })`:           `fs.logs.lines: max must be a whole number from 1 on`,
-		`fs.logs.stat("a", {})`:                      `fs.logs.stat: it takes a path and nothing else`,
+		`fs.logs.stat("a", {})`:                      `fs.logs.stat: it takes only a path`,
 		`fs.out.writeText("a", {})`:                  `fs.out.writeText(path, text): text must be a string; use writeBytes for bytes, and JSON.stringify for objects`,
 		`fs.out.writeBytes("a", "b")`:                `fs.out.writeBytes(path, bytes): bytes must be a typed array; use writeText for text`,
 	} {
@@ -97,7 +97,7 @@ func TestGrants_diagnostics(t *testing.T) {
 	for body, want := range map[string]string{
 		`return fs.lgos.list()`:                     `error unknown-grant: fs.lgos is not granted; did you mean "logs"? add fs "lgos" { root = "…" } to the allow block`,
 		`return fs.readText("a")`:                   `error unknown-grant: fs.readText is not granted; files are reached through a grant: write fs.logs.readText(...); granted is logs, out`,
-		`return fs.logs.writeText("a", "b")`:        `error unknown-grant: fs.logs may not be written to, so it has no writeText; add mode = "rw" to its block`,
+		`return fs.logs.writeText("a", "b")`:        `error unknown-grant: fs.logs is read-only, so it has no writeText; add mode = "rw" to its block`,
 		`return fs.logs.read("a")`:                  `warning undefined-name: fs.logs has no member "read"; did you mean "readText"? there is readText, lines, readBytes, list, stat`,
 		`return fs.out.unlink("a")`:                 `warning undefined-name: fs.out has no member "unlink"; there is readText, lines, readBytes, list, stat, writeText, writeBytes, remove`,
 		`return fs.logs.readText("a").length`:       `warning missing-await: a promise has no member "length"; did you forget await? write (await fs.NAME.readText(path)).length`,

@@ -112,10 +112,10 @@ func (r *execution) kvEncode(object, what string, v goja.Value) json.RawMessage 
 		panic(r.Throwable(err))
 	}
 	if out == nil {
-		panic(r.TypeError(object + ": " + what + " must be something that JSON holds; use null, or delete the key"))
+		panic(r.TypeError(object + ": " + what + " must be a JSON value; use null, or delete the key"))
 	}
 	if hasSurrogateEscape(out) {
-		panic(r.TypeError(object + ": " + what + " holds half of a character, as text that was cut may; keep whole characters"))
+		panic(r.TypeError(object + ": " + what + " contains half of a character, like truncated text; keep whole characters"))
 	}
 	return out
 }

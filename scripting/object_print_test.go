@@ -75,7 +75,7 @@ func TestPrint_keptAfterFailure(t *testing.T) {
 		{`print("a"); throw new Error("x")`, "failure Thrown: x"},
 		{`print("a"); const f = () => f(); f()`, "failure Limit: calls nest deeper than 1000"},
 		{`print("a"); for (;;) Date.now()`, "failure Limit: the script made more than 50 host calls, messages and clock reads"},
-		{`print("a"); await new Promise(() => {})`, "failure Thrown: the script waits for a promise that nothing can settle any more"},
+		{`print("a"); await new Promise(() => {})`, "failure Thrown: the script waits for a promise that cannot settle any more"},
 		{`print("a"); "x".repeat(200)`, "failure Limit: the result is too large: the value is larger than 100 bytes of JSON"},
 	} {
 		p := call(compiled(t, codeOf(c.code)), ``)

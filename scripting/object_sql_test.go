@@ -80,8 +80,8 @@ func TestSQL_notGranted(t *testing.T) {
 	for body, want := range map[string]string{
 		`return sql.shp.query("s")`:         `sql.shp is not granted: did you mean "shop"? add sql "shp" { driver = "sqlite" … } to the allow block`,
 		`return sql.query("s")`:             `sql.query is not granted: statements are run through a grant: write sql.shop.query(...); granted is shop, files, ro`,
-		`return sql.ro.exec("s")`:           `sql.ro has no exec: nothing may be changed: add mode = "rw" to its block`,
-		`return sql.files.query("s")`:       `sql.files has no query: each call chooses a file: write const db = await sql.files.open(path), and await db.query(statement, params); such files are only read`,
+		`return sql.ro.exec("s")`:           `sql.ro has no exec: the grant is read-only: add mode = "rw" to its block`,
+		`return sql.files.query("s")`:       `sql.files has no query: a call chooses the file: write const db = await sql.files.open(path), and await db.query(statement, params); such files are read-only`,
 		`return sql.shop.open("x")`:         `sql.shop has no open: its block names one database: write sql.shop.query(statement, params)`,
 		`return sql.shop.qery("s")`:         `sql.shop has no member "qery": did you mean "query"? there is query, exec`,
 		`return sql.shop.query("s").length`: `did you forget await? write (await sql.NAME.query(statement)).length`,

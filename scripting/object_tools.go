@@ -82,7 +82,7 @@ func (r *execution) namedArguments(function string, v goja.Value) json.RawMessag
 		panic(r.TypeError(function + ": the arguments must be an object, such as { name: value }"))
 	}
 	if hasSurrogateEscape(out) {
-		panic(r.TypeError(function + ": the arguments hold half of a character, as text that was cut may; keep whole characters"))
+		panic(r.TypeError(function + ": the arguments contain half of a character, like truncated text; keep whole characters"))
 	}
 	return out
 }

@@ -142,7 +142,7 @@ func TestContentBlocks(t *testing.T) {
 		{`return content.image("AQID")`, `failure Thrown: content.image(data, mimeType): mimeType must be a string that is not empty`},
 		{`return content.resource({ uri: "a" })`, `failure Thrown: content.resource({ uri, … }): text or data is needed`},
 		{`return content.link({ uri: "a" })`, `failure Thrown: content.link({ uri, name }): name must be a string that is not empty`},
-		{`return content.structured(1, [{ type: "text" }])`, `failure Thrown: content.structured(value, blocks): blocks must be made by content.text and its like`},
+		{`return content.structured(1, [{ type: "text" }])`, `failure Thrown: content.structured(value, blocks): blocks must be made by content.text and similar functions`},
 	} {
 		if got := shown(runScript(t, c.body, `{}`)); got != c.want {
 			t.Errorf("%s\n got %s\nwant %s", c.body, got, c.want)

@@ -454,7 +454,7 @@ policy "ask" {
 }
 `))
 	const shown = "All of the disk is lost\n\nTool: wipe\nArguments: {\"disk\":\"sda\"}"
-	const unasked = "the call needs the approval of a user, and the client cannot be asked for it: All of the disk is lost"
+	const unasked = "the call needs the approval of a user, and the client does not support it: All of the disk is lost"
 	for _, test := range []struct{ action, disk, want string }{
 		{"accept", "sda", "wiped sda"}, {"decline", "sda", "the user did not approve the call"},
 		{"cancel", "sda", "the user did not approve the call"}, {"", "sda", unasked}, {"", "scratch", "wiped scratch"},

@@ -73,19 +73,19 @@ const frontPage = `<!DOCTYPE html>
 </head>
 <body>
 <h1>mcpd</h1>
-<p>This is an mcpd server. It serves tools, resources and prompts to AI agents over the Model Context Protocol (MCP). There is nothing to use here with a browser.</p>
+<p>This is an mcpd server. It serves tools, resources and prompts to AI agents over the Model Context Protocol (MCP). It has no user interface for browsers.</p>
 <h2>Connect a client</h2>
-<p>Give your MCP client the address of this page with <code>/mcp</code> behind it. If the client is refused, it needs an API key or a token from whoever runs this server.</p>
+<p>Give your MCP client the address of this page followed by <code>/mcp</code>. If the server rejects the client, it needs an API key or a token from the operator of this server.</p>
 <h2>Where to go</h2>
 <dl>
 <dt><code>/mcp</code></dt><dd>MCP over Streamable HTTP</dd>
 <dt><code>/sse</code></dt><dd>MCP over HTTP+SSE, for older clients</dd>
 <dt><code>/ws</code></dt><dd>MCP over WebSocket</dd>
 <dt><code>/mcp/capabilities</code>, <code>/mcp/execute</code></dt><dd>tools over plain HTTP and JSON</dd>
-<dt><a href="/healthz">/healthz</a>, <a href="/readyz">/readyz</a></dt><dd>how the server is</dd>
+<dt><a href="/healthz">/healthz</a>, <a href="/readyz">/readyz</a></dt><dd>the state of the server</dd>
 </dl>
 <h2>If you run it</h2>
-<p><code>mcpd list</code> shows what it serves, <code>mcpd status</code> how it is, <code>mcpd --help</code> everything else.</p>
+<p><code>mcpd list</code> shows its tools, resources and prompts, <code>mcpd status</code> shows its state, <code>mcpd --help</code> lists all commands.</p>
 </body>
 </html>
 `

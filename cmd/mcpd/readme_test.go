@@ -129,7 +129,7 @@ func splitBlocks(page string) []string {
 	return append(blocks, page[last:])
 }
 
-// reader is somebody who does what the page says.
+// reader follows the instructions of a page.
 type reader struct {
 	dir, program string
 	env          []string

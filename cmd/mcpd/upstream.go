@@ -74,7 +74,7 @@ func known(t time.Time) *time.Time {
 func (u *upstreamRow) text() string {
 	switch {
 	case u.Up:
-		return fmt.Sprintf("%s: lists %s%s; speaks %s%s", u.Name, count(u.Offered, "thing"), u.without(), u.Revision, u.pins())
+		return fmt.Sprintf("%s: lists %s%s; speaks %s%s", u.Name, count(u.Offered, "item"), u.without(), u.Revision, u.pins())
 	case u.Idle:
 		return u.Name + ": connects at the first call"
 	case u.Error == "":

@@ -110,7 +110,7 @@ func TestUserToken_errors(t *testing.T) {
 	t.Parallel()
 	h := newOAuthSetup(t, "auth \"anonymous\" \"all\" {}\n")
 	for _, version := range revisions {
-		h.wantCall(t, "", version, "the server does not know who the caller is", expectNoInput(t))
+		h.wantCall(t, "", version, "the caller is not authenticated", expectNoInput(t))
 		if got := h.call(t, "ada", version, &mcp.ElicitationCapabilities{URL: everyForm.URL}, expectNoInput(t)); !strings.Contains(got, "elicitation.form") {
 			t.Errorf("a client without forms gets %s", got)
 		}

@@ -231,7 +231,7 @@ func TestUserToken_anonymous(t *testing.T) {
 	}
 	t.Cleanup(d.kill)
 	_, answer, err := d.exchange(http.MethodPost, "/mcp/execute", []byte(`{"tool":"mine"}`), nil)
-	if err != nil || !strings.Contains(string(answer), "the server does not know who the caller is") || s.tokens.Load() != 0 {
+	if err != nil || !strings.Contains(string(answer), "the caller is not authenticated") || s.tokens.Load() != 0 {
 		t.Errorf("got %s, %v", answer, err)
 	}
 }

@@ -36,7 +36,7 @@ import (
 //     "# x.mcpdvars", "# tools.d/x.hcl", "// tools.d/x.js", and in JSON a member "//".
 //   - The blocks of a page are files of one folder, in the order of the page. A
 //     block of the same name takes the place of the one before. The comment
-//     <!-- new folder --> begins an empty folder.
+//     <!-- new folder --> starts an empty directory.
 //   - HCL has the layout of mcpd fmt. After each block, or a row of blocks with
 //     nothing in between, the folder must load without warnings but of roots, and all of its
 //     tests must pass.
@@ -205,7 +205,7 @@ func reference(t *testing.T) string {
 	return text.String()
 }
 
-// block is a fenced block, or the comment that begins a new folder.
+// block is a fenced block, or the comment that starts a new directory.
 type block struct {
 	line      int
 	info      string

@@ -146,8 +146,8 @@ func Problems(servers []ServerStatus) string {
 		count func(*ServerStatus) int
 	}{
 		{"tools in quarantine", func(u *ServerStatus) int { return len(u.Quarantined) }},
-		{"left out as rules do not fit", func(u *ServerStatus) int { return u.PolicyMismatches }},
-		{"left out as names are taken", func(u *ServerStatus) int { return u.NameConflicts }},
+		{"left out because rules do not fit", func(u *ServerStatus) int { return u.PolicyMismatches }},
+		{"left out because names are taken", func(u *ServerStatus) int { return u.NameConflicts }},
 	} {
 		var counts []string
 		for i := range servers {

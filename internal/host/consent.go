@@ -126,5 +126,5 @@ func onlyForHTTP(op string, err error) error {
 	if op == "http.request" || !errors.As(err, &refused) || refused.Code != scripting.Consent {
 		return err
 	}
-	return &scripting.HostError{Code: scripting.Denied, Message: "a token of a user goes into the headers of requests alone"}
+	return &scripting.HostError{Code: scripting.Denied, Message: "a user token can be used only in headers of requests"}
 }

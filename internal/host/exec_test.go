@@ -29,7 +29,7 @@ func TestMocks_exec(t *testing.T) {
 		`{"grant":"git","params":{"branch":"slow"}}`:  "TIMEOUT: log slow: the mock refuses",
 		`{"grant":"git","params":{"branch":"none"}}`:  "UNAVAILABLE: no mock for exec.git log none",
 		`{"grant":"git","params":{"branch":"--all"}}`: "NOT_GRANTED: exec.git: branch does not match its pattern",
-		`{"grant":"other","params":{}}`:               "NOT_GRANTED: no exec grant of this name",
+		`{"grant":"other","params":{}}`:               "NOT_GRANTED: no exec grant has this name",
 		`[]`:                                          "INVALID: the operation cannot be read",
 	} {
 		answer, err := call.Do(t.Context(), 1, "exec.run", []byte(payload))

@@ -66,21 +66,21 @@ func (p *inputParams) UnmarshalJSON(data []byte) error {
 func (h *RunHost) requestInput(payload []byte) error {
 	var p struct{ Requests []call.AskRequest }
 	if err := json.Unmarshal(payload, &p); err != nil {
-		return &scripting.HostError{Code: scripting.Invalid, Message: "what is asked cannot be read"}
+		return &scripting.HostError{Code: scripting.Invalid, Message: "the input request cannot be decoded"}
 	}
 	if h.InputPolicy.Grant == nil && len(p.Requests) == 0 {
 		return errNoClient()
 	}
 	if most := h.maxRounds(p.Requests); h.InputPolicy.Round >= most {
-		return &scripting.HostError{Code: scripting.Denied, Message: fmt.Sprintf("the call has asked %d times, which is all that its grant allows", most)}
+		return &scripting.HostError{Code: scripting.Denied, Message: fmt.Sprintf("the call has sent %d input requests, the maximum of its grant", most)}
 	}
 	if shown := h.Secrets.RedactBytes(payload); !bytes.Equal(shown, payload) {
-		return &scripting.HostError{Code: scripting.Denied, Message: "the question holds the value of a secret; leave it out"}
+		return &scripting.HostError{Code: scripting.Denied, Message: "the input request contains the value of a secret; remove it"}
 	}
 	for _, r := range p.Requests {
 		var params inputParams
 		if err := json.Unmarshal(r.Params, &params); err != nil {
-			return &scripting.HostError{Code: scripting.Invalid, Message: "what is asked cannot be read"}
+			return &scripting.HostError{Code: scripting.Invalid, Message: "the input request cannot be decoded"}
 		}
 		if h.isConsentRequest(r.Method, r.Params) {
 			if err := h.checkConsent(params); err != nil {
@@ -116,7 +116,7 @@ func (h *RunHost) maxRounds(asked []call.AskRequest) int {
 func (h *RunHost) checkConsent(params inputParams) error {
 	switch {
 	case h.InputPolicy.InNestedCall:
-		return errNested("the user lets the server have a token in a call of their own")
+		return errNested("the user authorizes the server in a direct call")
 	case params.Mode == "url":
 		return requireCapability(true, h.InputPolicy.Client.URL, "elicitation", "url")
 	}
@@ -156,7 +156,7 @@ func (h *RunHost) checkInputRequest(method string, params inputParams) error {
 	case "roots/list":
 		return requireCapability(granted.Roots, can.Roots, "roots")
 	}
-	return &scripting.HostError{Code: scripting.Invalid, Message: "no client can be asked for " + method}
+	return &scripting.HostError{Code: scripting.Invalid, Message: "no client supports the input request " + method}
 }
 
 // checkElicit checks a request to the user, in form or URL mode. It rejects a mix of both: the
@@ -175,7 +175,7 @@ func (h *RunHost) checkElicit(params inputParams) error {
 		case params.URL == nil || params.Schema != nil:
 			return invalid("the mode url needs a url, and no requestedSchema")
 		case h.tokens != nil && h.tokens.IsOwnURL(*params.URL):
-			return &scripting.HostError{Code: scripting.Denied, Message: "users are sent to this page by the server alone, when a request needs a token of theirs"}
+			return &scripting.HostError{Code: scripting.Denied, Message: "only the server can send users to this page, when a request needs a user token"}
 		}
 		return requireCapability(granted.Elicit, can.URL, "elicitation", "url")
 	}
@@ -194,7 +194,7 @@ func requireCapability(granted, possible bool, capability ...string) error {
 			required = fmt.Sprintf(`{%q:%s}`, name, required)
 		}
 		return &scripting.HostError{
-			Code: scripting.Capability, Message: "the client cannot be asked this: it lacks the capability " + strings.Join(capability, "."),
+			Code: scripting.Capability, Message: "the client does not support this: it lacks the capability " + strings.Join(capability, "."),
 			Details: []byte(`{"requiredCapabilities":` + required + `}`),
 		}
 	}

@@ -55,8 +55,8 @@ func (m *Mocks) file(folder *files.GrantedRoot, method string, payload []byte) (
 	case err != nil:
 		return nil, err
 	case writes && mock.Body != nil && !bytes.Equal(mock.Body, content):
-		m.missing = append(m.missing, fmt.Sprintf("mock %q %q %s\nin the place of the one that expects something else to be written", object, line, example(method, content)))
-		return nil, &scripting.HostError{Code: scripting.Unavailable, Message: "no mock for what is written to " + request.Path}
+		m.missing = append(m.missing, fmt.Sprintf("mock %q %q %s\ninstead of the mock that expects other content", object, line, example(method, content)))
+		return nil, &scripting.HostError{Code: scripting.Unavailable, Message: "no mock matches the content written to " + request.Path}
 	}
 	return folder.MockAnswer(request, mock.Body)
 }

@@ -132,7 +132,7 @@ func TestHandleConsentResponses_duplicates(t *testing.T) {
 	_, form := i.token(true)
 	i.answer(form, decline, typing("AAAA-AAAA"), typing("AAAA-AAAA"), typing("AAAA-AAAA"))
 	_, again := i.token(true)
-	if !strings.Contains(string(again.Params), "tries that are left: 2.") {
+	if !strings.Contains(string(again.Params), "Attempts left: 2.") {
 		t.Fatalf("after one wrong code ada's prompt is %s", again.Params)
 	}
 	i.answer(again, decline, typing(code), decline)

@@ -22,7 +22,7 @@ func (h *RunHost) file(ctx context.Context, name, method string, payload []byte)
 		}
 		return h.Files.Do(ctx, folder, method, payload)
 	}
-	return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no fs grant of this name"}
+	return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no fs grant has this name"}
 }
 
 // environment returns the granted variables that are set, as a JSON object.
@@ -32,7 +32,7 @@ func (h *RunHost) environment(payload []byte) ([]byte, error) {
 		return nil, &scripting.HostError{Code: scripting.Invalid, Message: "the operation cannot be read"}
 	}
 	if len(h.Variables) == 0 {
-		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no variable of the environment is granted"}
+		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no environment variable is granted"}
 	}
 	lookup := h.Secrets.LookupEnv
 	if h.Mocks != nil {
@@ -52,7 +52,7 @@ func (h *RunHost) environment(payload []byte) ([]byte, error) {
 func (h *RunHost) execute(ctx context.Context, name string, payload []byte) ([]byte, error) {
 	i := slices.IndexFunc(h.Exec, func(e execs.Program) bool { return e.Name == name })
 	if i < 0 {
-		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no exec grant of this name"}
+		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no exec grant has this name"}
 	}
 	if h.Mocks != nil {
 		return h.Mocks.execute(h.Exec[i], payload)
@@ -70,14 +70,14 @@ func (h *RunHost) database(ctx context.Context, name, method string, payload []b
 		}
 		return h.SQL.Do(ctx, granted.WithSecrets(h.SecretKeys), method, payload)
 	}
-	return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no sql grant of this name"}
+	return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no sql grant has this name"}
 }
 
 // kvOperation carries out a kv operation in the space of the script and its caller.
 func (h *RunHost) kvOperation(ctx context.Context, name, op string, payload []byte) ([]byte, error) {
 	granted, ok := h.KV[name]
 	if !ok {
-		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no kv grant of this name"}
+		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no kv grant has this name"}
 	}
 	space, err := kv.SpaceName(granted, kv.Subject{Kind: h.CallerKind, Name: h.Name, Caller: h.Caller})
 	if err != nil {
@@ -129,7 +129,7 @@ func (h *RunHost) untilDeadline(ctx context.Context, do func(context.Context) (j
 func (h *RunHost) module(ctx context.Context, p grantPayload) ([]byte, error) {
 	options, ok := h.ModuleOptions[p.Module]
 	if !ok {
-		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no module grant of this name"}
+		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no module grant has this name"}
 	}
 	if h.Mocks != nil {
 		return h.Mocks.value("modules."+p.Module, p.Function)

@@ -135,7 +135,7 @@ func TestMocks_missingFile(t *testing.T) {
 	want := []string{
 		"mock \"fs.out\" \"readText a.txt\" { text = \"\" }", "mock \"fs.out\" \"list .\" { json = [\"a.txt\"] }", "mock \"fs.out\" \"stat a\" {\n  json = { size = 1 }\n}",
 		"mock \"fs.out\" \"remove a\" {}", "mock \"fs.out\" \"writeBytes a\" { text = \"hi\" }",
-		"mock \"fs.out\" \"writeText a.txt\" { text = \"that\" }\nin the place of the one that expects something else to be written",
+		"mock \"fs.out\" \"writeText a.txt\" { text = \"that\" }\ninstead of the mock that expects other content",
 	}
 	if diff := cmp.Diff(want, l.Mocks.Missing()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

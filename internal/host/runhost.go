@@ -146,7 +146,7 @@ func (h *RunHost) do(ctx context.Context, op string, payload []byte) ([]byte, er
 	case scripting.OpCall, scripting.OpModule, "http.request", "exec.run", "kv.get", "kv.put", "kv.delete", "kv.cas", "kv.list", "kv.incr":
 	default:
 		if !strings.HasPrefix(op, "fs.") && !strings.HasPrefix(op, "sql.") {
-			return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "this server has no operation " + op}
+			return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "unknown operation " + op}
 		}
 	}
 	return h.granted(ctx, op, payload)
@@ -269,7 +269,7 @@ func (h *RunHost) redactText(text string) string {
 func (h *RunHost) httpRequest(ctx context.Context, p grantPayload, payload []byte) ([]byte, error) {
 	granted, ok := h.HTTP[p.Grant]
 	if !ok {
-		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no http grant of this name"}
+		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "no http grant has this name"}
 	}
 	if h.Mocks != nil {
 		if err := h.Egress.Check(granted, payload); err != nil {

@@ -17,7 +17,7 @@ type nest struct {
 	t        *testing.T
 	executor *Executor
 	program  *scripting.Program
-	kin      *scripting.CallTree
+	tree     *scripting.CallTree
 	depth    int
 }
 
@@ -28,7 +28,7 @@ func (n nest) Do(ctx context.Context, _ int, _ string, _ []byte) ([]byte, error)
 	}
 	n.depth++
 	limits := scripting.Limits{Memory: n.executor.options.Memory + int64(n.depth)<<20}
-	out, err := n.executor.Run(ctx, scripting.Call{Program: n.program, Limits: limits, Tree: n.kin, Depth: n.depth}, n)
+	out, err := n.executor.Run(ctx, scripting.Call{Program: n.program, Limits: limits, Tree: n.tree, Depth: n.depth}, n)
 	if err != nil || out.Result == nil {
 		n.t.Errorf("at depth %d: %v, %+v", n.depth, err, out.Failure)
 	}
@@ -99,7 +99,7 @@ func TestNested_oneQueuedPerTree(t *testing.T) {
 	if err := room.admit(t.Context(), scripting.Call{}); err != nil {
 		t.Fatal(err)
 	}
-	kin, begun := scripting.NewCallTree(), make(chan string, 51)
+	tree, begun := scripting.NewCallTree(), make(chan string, 51)
 	enter := func(who string, c scripting.Call) {
 		if err := room.admit(t.Context(), c); err != nil {
 			t.Error(err)
@@ -109,14 +109,14 @@ func TestNested_oneQueuedPerTree(t *testing.T) {
 	}
 	var all sync.WaitGroup
 	for range 50 {
-		all.Go(func() { enter("kin", scripting.Call{Tree: kin}) })
+		all.Go(func() { enter("same tree", scripting.Call{Tree: tree}) })
 	}
 	awaitQueued(room, 1)
-	all.Go(func() { enter("stranger", scripting.Call{}) })
+	all.Go(func() { enter("another tree", scripting.Call{}) })
 	awaitQueued(room, 2)
 	room.release()
 	all.Wait()
-	if first, second := <-begun, <-begun; first != "kin" || second != "stranger" {
+	if first, second := <-begun, <-begun; first != "same tree" || second != "another tree" {
 		t.Errorf("first %s, then %s", first, second)
 	}
 }
@@ -133,18 +133,18 @@ func awaitQueued(l *queue, many int) {
 
 func TestNested_canceledCall(t *testing.T) {
 	room := newAdmission(1, time.Hour).of(unrated)
-	kin := scripting.NewCallTree()
-	done, err := kin.Acquire(t.Context())
+	tree := scripting.NewCallTree()
+	done, err := tree.Acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := room.admit(ctx, scripting.Call{Tree: kin}); !errors.Is(err, context.Canceled) {
+	if err := room.admit(ctx, scripting.Call{Tree: tree}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 	done()
-	if err := room.admit(t.Context(), scripting.Call{Tree: kin}); err != nil || room.running != 1 {
+	if err := room.admit(t.Context(), scripting.Call{Tree: tree}); err != nil || room.running != 1 {
 		t.Errorf("%v, %d compute", err, room.running)
 	}
 }
@@ -153,10 +153,10 @@ func TestNested_canceledCall(t *testing.T) {
 func TestNested_processBeyondLimit(t *testing.T) {
 	e := executor(t, Options{Processes: 1})
 	stopTicks(e)
-	kin := scripting.NewCallTree()
+	tree := scripting.NewCallTree()
 	choose := func(depth, memory int) (*process, *execution) {
 		t.Helper()
-		x := &execution{call: scripting.Call{Tree: kin, Depth: depth}}
+		x := &execution{call: scripting.Call{Tree: tree, Depth: depth}}
 		p, err := e.choose(requirements{memory: e.options.Memory + int64(memory)<<20, nested: x})
 		if err != nil {
 			t.Fatal(err)

@@ -117,7 +117,7 @@ func TestQueue_waitingCallBlocksNoOther(t *testing.T) {
 	for name, last := range map[string]struct {
 		has     time.Duration
 		patient bool
-	}{"nobody": {has: time.Second}, "who is patient": {time.Minute, true}, "who has more time": {has: time.Minute}} {
+	}{"no call": {has: time.Second}, "a patient call": {time.Minute, true}, "a call with more time": {has: time.Minute}} {
 		synctest.Test(t, func(t *testing.T) {
 			l := newAdmission(1, 500*time.Millisecond).of(trusted)
 			_ = l.enter(t.Context(), false)

@@ -212,7 +212,7 @@ func TestScheduler_stuckProcess(t *testing.T) {
 		name  string
 		since int64
 		stuck bool
-	}{{"waits for its host", 0, false}, {"began before this look", 100, false}, {"began before the last", 99, true}} {
+	}{{"waits for its host", 0, false}, {"started before this check", 100, false}, {"started before the last check", 99, true}} {
 		x.runningSince.Store(test.since)
 		e.ticks.Store(100)
 		e.tick()

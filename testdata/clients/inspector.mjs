@@ -108,7 +108,7 @@ async function reload() {
 // version offers is noticed.
 async function notOffered() {
   const book = await call("book", { day: "Monday" });
-  assert.match(book.result ? text(book.result) : book.error.message, /^the client cannot be asked this/);
+  assert.match(book.result ? text(book.result) : book.error.message, /^the client does not support this/);
   for (const method of ["prompts/complete", "resources/subscribe"]) {
     const { error } = await run(method, "--uri", "notes://today");
     assert.match(error.message, /^Unsupported method/);

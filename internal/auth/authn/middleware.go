@@ -91,7 +91,7 @@ type scopeError struct {
 	challenge string
 }
 
-func (e *scopeError) Error() string { return "the token lacks a scope that is required" }
+func (e *scopeError) Error() string { return "the token lacks a required scope" }
 
 // AgentConflict is a request with a credential and a connection that are bound
 // to different agents.
@@ -165,7 +165,7 @@ type Middleware struct {
 var credentialHeaders = [...]string{"Authorization", "X-Api-Key"}
 
 // Authenticate returns the sender of the request, and removes its credential.
-// The Access tells later whether the sender may still continue. After an error,
+// The Access reports later whether the sender may still continue. After an error,
 // the transport calls [Middleware.Reject] and writes its response.
 func (m Middleware) Authenticate(r *http.Request) (identity.Principal, identity.Source, *Access, error) {
 	if m.Authenticator == nil {

@@ -27,7 +27,7 @@ func (s *scanner) quoted() (escaped bool, err *Error) {
 				return escaped, err
 			}
 		default:
-			return escaped, syntax(s.at, "a string holds a control character that is not escaped")
+			return escaped, syntax(s.at, "a string contains an unescaped control character")
 		}
 	}
 }
@@ -64,7 +64,7 @@ func (s *scanner) escape() *Error {
 	r, length := jsontext.Escape(s.data[s.at:])
 	switch {
 	case length > 0 && utf16.IsSurrogate(r) && !s.limits.Halves:
-		return &Error{Kind: BadUTF8, Offset: s.at, Message: "a string escapes half of a surrogate pair without its other half"}
+		return &Error{Kind: BadUTF8, Offset: s.at, Message: "a string contains an unpaired surrogate escape"}
 	case length > 0:
 		s.at += length
 		return nil
@@ -73,7 +73,7 @@ func (s *scanner) escape() *Error {
 	case s.data[s.at+1] == 'u':
 		return syntax(s.at, "an escape in a string needs four hexadecimal digits after \\u")
 	}
-	return syntax(s.at, "a string holds an escape that JSON does not have")
+	return syntax(s.at, "a string contains an invalid escape")
 }
 
 // unescape returns the name with its escapes resolved. quoted has validated them.
@@ -109,7 +109,7 @@ func (s *scanner) number() *Error {
 	}
 	d.whole = s.digits()
 	if len(d.whole) == 0 || len(d.whole) > 1 && d.whole[0] == '0' {
-		return syntax(start, "a number must begin with one zero or a digit from 1 to 9")
+		return syntax(start, "a number must start with one zero or a digit from 1 to 9")
 	}
 	if s.skip('.') {
 		if d.fraction = s.digits(); len(d.fraction) == 0 {

@@ -37,7 +37,7 @@ func (s *scanner) text() *Error {
 // end reads the rest after the value, which must be white space.
 func (s *scanner) end() *Error {
 	if s.peek() != 0 || s.at < len(s.data) {
-		return &Error{Kind: Trailing, Offset: s.at, Message: "something follows the JSON value; exactly one value is wanted"}
+		return &Error{Kind: Trailing, Offset: s.at, Message: "there is text after the JSON value; want exactly one value"}
 	}
 	return nil
 }
@@ -183,7 +183,7 @@ func (s *scanner) missing(what string) *Error {
 	if s.at == len(s.data) {
 		return syntax(s.at, "the JSON text ends where "+what+" should be")
 	}
-	return syntax(s.at, "the JSON text has something else where "+what+" should be")
+	return syntax(s.at, "the JSON text has an unexpected character instead of "+what+" should be")
 }
 
 // few is the number of names in an object that are compared one by one. Above it a set

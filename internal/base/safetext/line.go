@@ -29,7 +29,7 @@ func Whole(text string, limit int) (shown string, whole bool) {
 	for i, r := range text {
 		if l.Len() > limit {
 			l.forward()
-			fmt.Fprintf(&l, "… and %d characters more, which are not shown", utf8.RuneCountInString(text[i:]))
+			fmt.Fprintf(&l, "… and %d characters more, not shown", utf8.RuneCountInString(text[i:]))
 			return l.String(), false
 		}
 		l.add(r)

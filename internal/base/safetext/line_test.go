@@ -32,7 +32,7 @@ func TestLine(t *testing.T) {
 }
 
 func TestLine_truncated(t *testing.T) {
-	if got := Line(strings.Repeat("א", 100), 9); got != strings.Repeat("א", 5)+"\u200e… and 95 characters more, which are not shown" {
+	if got := Line(strings.Repeat("א", 100), 9); got != strings.Repeat("א", 5)+"\u200e… and 95 characters more, not shown" {
 		t.Errorf("got %+q", got)
 	}
 }
@@ -79,7 +79,7 @@ func TestWords_labels(t *testing.T) {
 
 func TestWords_truncated(t *testing.T) {
 	const text = "one\nsomething\nthree"
-	if got := Words("[crm] ", text, 20); got != "[crm] one\n[crm] somet… and 4 characters more, which are not shown\n[crm] …" {
+	if got := Words("[crm] ", text, 20); got != "[crm] one\n[crm] somet… and 4 characters more, not shown\n[crm] …" {
 		t.Errorf("words %q", got)
 	}
 	if got := Prompt("[crm] ", text, 20); got != "[crm] one\n[crm] some…\n[crm] …" {

@@ -37,7 +37,7 @@ func (s suite) Run(t *testing.T) {
 		"an owner cannot take the room of another":                        ownersAreBounded,
 		"an answer without room is lost to all who come later":            answersAreBounded,
 		"a task goes from working to its end":                             tasksEnd,
-		"a task is nobody else's":                                         tasksHaveOwners,
+		"a task has one owner":                                            tasksHaveOwners,
 		"a change that fails changes nothing":                             changesFail,
 		"a task is gone after its TTL":                                    tasksExpire,
 		"the end of a task has room in a full store":                      tasksAreBounded,

@@ -23,7 +23,7 @@ type Room struct {
 }
 
 // ErrRoom is the error for a pair that does not fit into its space.
-var ErrRoom = errors.New("the space has no room for the pair")
+var ErrRoom = errors.New("the space has no room for another pair")
 
 // Pairs store values by key. Every pair belongs to a space, and each method accesses
 // only its space. Spaces and keys are compared bytewise and never joined. The name of a

@@ -52,7 +52,7 @@ type Task struct {
 }
 
 // restarted is the message of tasks that a restart has ended.
-const restarted = "the server was restarted while the task ran, and what it did is not known; check before you make the call again"
+const restarted = "the server was restarted while the task ran, and its effects are unknown; check before you repeat the call"
 
 func (s *store) CreateTask(t Task) (Task, error) {
 	unlock, err := s.open()
@@ -190,7 +190,7 @@ func (s *store) cutOff(e Entry) (r Record, ok bool, err error) {
 func (t Task) record() (Record, error) {
 	status := slices.Index(statuses[:], t.Status)
 	if status < 0 {
-		return Record{}, fmt.Errorf("%q is no status of a task", string(t.Status))
+		return Record{}, fmt.Errorf("%q is not a task status", string(t.Status))
 	}
 	if t.TTL <= 0 {
 		return Record{}, errors.New("a task needs a TTL")

@@ -21,7 +21,7 @@ var ErrLong = errors.New("the text is longer than 16 MiB")
 
 // Reasons why a value has no TOML form.
 var (
-	errNull  = errors.New("TOML has no null; leave the member out")
+	errNull  = errors.New("TOML has no null; remove the member")
 	errTable = errors.New("a TOML text is a table: an object is needed")
 )
 

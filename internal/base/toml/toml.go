@@ -32,7 +32,7 @@ func Parse(text string) (table map[string]any, err error) {
 	}()
 	var read map[string]any
 	if _, err := toml.Decode(text, &read); err != nil {
-		return nil, told(err)
+		return nil, lineError(err)
 	}
 	v, err := value(read)
 	if err != nil {
@@ -41,9 +41,9 @@ func Parse(text string) (table map[string]any, err error) {
 	return v.(map[string]any), nil
 }
 
-// told converts an error of the library, which may quote the text: only the line is
+// lineError converts an error of the library, which may quote the text: only the line is
 // used.
-func told(err error) error {
+func lineError(err error) error {
 	if parse, ok := err.(toml.ParseError); ok {
 		return fmt.Errorf("line %d: the text is not TOML", parse.Position.Line)
 	}

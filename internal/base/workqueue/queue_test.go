@@ -163,9 +163,9 @@ func TestQueue_congestion(t *testing.T) {
 			}
 		}
 		fill(4)
-		want("a full queue that nobody waits for", false, 1)
+		want("a full queue without waiters", false, 1)
 		go fill(1)
-		want("somebody waits", true, 1)
+		want("a full queue with a waiter", true, 1)
 		step <- struct{}{}
 		want("full again", true, 1)
 		step <- struct{}{}

@@ -86,12 +86,12 @@ func next(decoder *yaml.Decoder, root *yaml.Node) (err error) {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err
 	}
-	return told(err)
+	return lineError(err)
 }
 
-// told converts an error of the library, which may quote the text: only the line is
+// lineError converts an error of the library, which may quote the text: only the line is
 // used.
-func told(err error) error {
+func lineError(err error) error {
 	var line int
 	if _, after, found := strings.Cut(err.Error(), "line "); found {
 		_, _ = fmt.Sscanf(after, "%d", &line)
@@ -150,7 +150,7 @@ func (r *reader) list(n *yaml.Node) (any, error) {
 // known rejects tags without a JSON counterpart.
 func known(n *yaml.Node, tag string) error {
 	if n.Style&yaml.TaggedStyle != 0 && n.ShortTag() != tag {
-		return &Error{n.Line, "a tag that JSON has nothing for"}
+		return &Error{n.Line, "a tag that JSON does not have"}
 	}
 	return nil
 }
@@ -171,7 +171,7 @@ func (r *reader) mapping(n *yaml.Node) (any, error) {
 		}
 		switch {
 		case key.Kind != yaml.ScalarNode:
-			return nil, &Error{key.Line, "a key that is no text"}
+			return nil, &Error{key.Line, "a key that is not text"}
 		case plain(key) && key.Value == "<<":
 			merged = append(merged, value)
 			continue
@@ -219,7 +219,7 @@ func (r *reader) merge(m *Map, seen map[string]bool, n *yaml.Node, lists bool) e
 	}
 	from, ok := v.(*Map)
 	if !ok {
-		return &Error{n.Line, "<< that merges no mapping"}
+		return &Error{n.Line, "<< that does not merge a mapping"}
 	}
 	for i, name := range from.Names {
 		if !seen[name] {
@@ -264,7 +264,7 @@ func scalar(n *yaml.Node) (any, error) {
 	case tag == "!!null" && v == nil && ok, tag == "!!bool" && truth, tag == "!!int" && number && v == math.Trunc(v.(float64)), tag == "!!float" && number:
 		return v, nil
 	}
-	return nil, &Error{n.Line, "a tag that JSON has nothing for, or that does not fit its value"}
+	return nil, &Error{n.Line, "a tag that JSON does not have, or that does not fit its value"}
 }
 
 // word returns the value of a plain word, or false if JSON has no such value.

@@ -67,14 +67,14 @@ func TestParse(t *testing.T) {
 		{"\"a\\u00e4\\U0001F600\": ä", `{"aä😀":"ä"}`},
 
 		{"a: 1\na: 2", "line 2: a second key of the name"},
-		{"? [a]\n: 1", "line 1: a key that is no text"},
+		{"? [a]\n: 1", "line 1: a key that is not text"},
 		{"a: .nan", "line 1: a number that JSON cannot hold; put it in quotes"},
 		{"a: 1e999", "line 1: a number that JSON cannot hold; put it in quotes"},
-		{"- 1\n- !!binary AAAA", "line 2: a tag that JSON has nothing for, or that does not fit its value"},
-		{"!!set {a}", "line 1: a tag that JSON has nothing for"},
-		{"!mine [a]", "line 1: a tag that JSON has nothing for"},
-		{"!!int x", "line 1: a tag that JSON has nothing for, or that does not fit its value"},
-		{"a: {<<: 1}", "line 1: << that merges no mapping"},
+		{"- 1\n- !!binary AAAA", "line 2: a tag that JSON does not have, or that does not fit its value"},
+		{"!!set {a}", "line 1: a tag that JSON does not have"},
+		{"!mine [a]", "line 1: a tag that JSON does not have"},
+		{"!!int x", "line 1: a tag that JSON does not have, or that does not fit its value"},
+		{"a: {<<: 1}", "line 1: << that does not merge a mapping"},
 		{"a: &a [*a]", "line 1: nested deeper than 500, or within itself"},
 		{"a: *secret", "the text is not YAML"},
 		{"a: [", "line 1: the text is not YAML"},
@@ -96,7 +96,7 @@ func TestParse_aliasBudget(t *testing.T) {
 	}
 	long := "a: &a " + strings.Repeat("x", 1<<19) + "\nb: [" + strings.Repeat("*a, ", 200) + "*a]"
 	merges := "a: &a {" + strings.Repeat("x", 1000) + ": 1}\n" + strings.Repeat("? {<<: *a}\n", 10)
-	for text, want := range map[string]string{b.String(): "1,000,000 values", long: "64 MiB", merges: "no text"} {
+	for text, want := range map[string]string{b.String(): "1,000,000 values", long: "64 MiB", merges: "not text"} {
 		if _, err := Parse(text, never); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.30q: %v, want %q", text, err, want)
 		}

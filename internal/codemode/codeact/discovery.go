@@ -89,7 +89,7 @@ func (d *describeHandler) Run(ctx context.Context, i catalog.Invocation) (script
 		}
 		known[n] = e.Name
 	}
-	message := fmt.Sprintf("there is no tool %.128q", name)
+	message := fmt.Sprintf("no tool is named %.128q", name)
 	if meant := diag.DidYouMeanLonger(name, known); meant != "" {
 		message += "; " + meant
 	}
@@ -101,7 +101,7 @@ func (d *describeHandler) Run(ctx context.Context, i catalog.Invocation) (script
 type callToolHandler struct{}
 
 func (callToolHandler) Run(context.Context, catalog.Invocation) (scripting.Outcome, error) {
-	return failed("%s calls other tools, and not itself", CallTool), nil
+	return failed("%s calls other tools, not itself", CallTool), nil
 }
 
 // value returns an outcome with JSON.

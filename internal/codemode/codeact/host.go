@@ -68,7 +68,7 @@ func (h *host) Do(ctx context.Context, seq int, op string, text []byte) ([]byte,
 		}
 		return h.call(ctx, seq, p)
 	}
-	return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "a program can do nothing but call tools"}
+	return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "a program can only call tools"}
 }
 
 // requestInput only allows input requests of called tools.
@@ -76,7 +76,7 @@ func (h *host) requestInput(text []byte) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.inputRequests[sha256.Sum256(compact(text))] {
-		return &scripting.HostError{Code: scripting.NotGranted, Message: "a program asks nobody"}
+		return &scripting.HostError{Code: scripting.NotGranted, Message: "a program cannot send input requests"}
 	}
 	return scripting.ErrSuspended
 }
@@ -100,7 +100,7 @@ func (h *host) call(ctx context.Context, seq int, p *payload) ([]byte, error) {
 		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "this tool may not be called"}
 	}
 	if p.Resume != nil && !h.resumable[p.Resume.hash()] {
-		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "the client has not answered so"}
+		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "the client has not sent this response"}
 	}
 	if err := h.count(p.Resume != nil); err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ func (h *host) count(resumed bool) error {
 	case resumed:
 		return nil
 	case h.remaining <= 0:
-		return &scripting.HostError{Code: scripting.Denied, Message: fmt.Sprintf("the program has made %d calls, which is all that one may make", h.maxCalls)}
+		return &scripting.HostError{Code: scripting.Denied, Message: fmt.Sprintf("the program has made %d calls, the maximum", h.maxCalls)}
 	}
 	h.remaining--
 	return nil
@@ -189,5 +189,5 @@ func (h *host) suspend(seq int, tool string, ask *call.Ask) error {
 		h.inputRequests = map[[sha256.Size]byte]bool{}
 	}
 	h.inputRequests[sha256.Sum256(compact(details))] = true
-	return &scripting.HostError{Code: scripting.Asks, Message: "the tool asks the client", Details: details}
+	return &scripting.HostError{Code: scripting.Asks, Message: "the tool requests input from the client", Details: details}
 }

@@ -53,44 +53,44 @@ func Items(block *definition.Codeact, x scripting.Executor, trial func(scripting
 // The tool descriptions.
 const (
 	runCode = "Runs JavaScript that calls tools as functions: await tool_name({ argument: value }). " +
-		"It returns the value of the last expression, or what return returns, and what console.log prints. " +
+		"It returns the value of the last expression or of return, and the output of console.log. " +
 		"Write one program for several steps: loop, filter and join results in code, and return only what you need. " +
 		"parallel([a({ … }), b({ … })]) makes calls at once. A call that fails throws an error with a code and a message. " +
-		"There are no modules, and neither network nor files but through tools. " +
-		"In mode \"plan\" tools that only read are run, and calls that would change something are listed and not made; " +
-		"in mode \"approve\" the user approves that plan before the program runs. " +
+		"There are no modules. Only tools reach the network and files. " +
+		"In mode \"plan\", read-only tools run, and calls that would change something are listed and not made; " +
+		"in mode \"approve\", the user approves that plan before the program runs. " +
 		"The prompt code_mode declares the tools in TypeScript."
-	searchTools  = "Finds tools by words: names and descriptions of those that fit best. describe_tool tells all of one of them."
-	describeTool = "Tells all of one tool: its declaration in TypeScript, with the description of each argument."
-	callTool     = "Calls a tool by its name, with an object of arguments, as if it were called directly."
+	searchTools  = "Finds tools by words. Returns names and descriptions of the best matches. describe_tool returns the details of one tool."
+	describeTool = "Returns the declaration of one tool in TypeScript, with the description of each argument."
+	callTool     = "Calls a tool by its name with an object of arguments, like a direct call."
 )
 
 // The schemas of arguments and results.
 const (
 	runInput = `{"type":"object","properties":{` +
 		`"code":{"type":"string","minLength":1,"description":"The program, in JavaScript or TypeScript, without imports."},` +
-		`"mode":{"type":"string","enum":["run","plan","approve"],"default":"run","description":"plan lists the calls that would change something, and does not make them. approve has the user approve those that need it all at once, before the program runs."}` +
+		`"mode":{"type":"string","enum":["run","plan","approve"],"default":"run","description":"plan lists the calls that would change something, and does not make them. approve asks the user to approve all calls that need approval at once, before the program runs."}` +
 		`},"required":["code"],"additionalProperties":false}`
 	runOutput = `{"type":"object","properties":{` +
-		`"result":{"description":"What the program returned; absent where it returned nothing."},` +
-		`"stdout":{"type":"string","description":"What it printed."},` +
-		`"calls":{"type":"array","description":"The calls of tools that it made, in the order of asking.","items":{"type":"object","properties":{` +
+		`"result":{"description":"The result of the program. Absent if it returned nothing."},` +
+		`"stdout":{"type":"string","description":"The output of the program."},` +
+		`"calls":{"type":"array","description":"The tool calls of the program, in order.","items":{"type":"object","properties":{` +
 		`"tool":{"type":"string"},"outcome":{"type":"string","description":"ok, the code of an error, or in mode plan dry_run or planned."},` +
-		`"arguments":{"description":"In mode plan, those of a call that was not made."},"approval":{"type":"boolean","description":"In mode plan, whether a user has to approve the call."}` +
+		`"arguments":{"description":"In mode plan, the arguments of a call that was not made."},"approval":{"type":"boolean","description":"In mode plan, whether a user has to approve the call."}` +
 		`},"required":["tool","outcome"]}},` +
-		`"notes":{"type":"array","items":{"type":"string"},"description":"What was done about the program before it ran, such as imports that were left out."}` +
+		`"notes":{"type":"array","items":{"type":"string"},"description":"Changes to the program before it ran, such as removed imports."}` +
 		`},"required":["stdout","calls"]}`
 	searchInput = `{"type":"object","properties":{` +
-		`"query":{"type":"string","description":"Words that describe what a tool should do."},` +
+		`"query":{"type":"string","description":"Words that describe the task of a tool."},` +
 		`"limit":{"type":"integer","minimum":1,"maximum":50,"default":10}` +
 		`},"required":["query"],"additionalProperties":false}`
 	searchOutput = `{"type":"object","properties":{"tools":{"type":"array","items":{"type":"object","properties":{` +
 		`"name":{"type":"string"},"call":{"type":"string","description":"How code calls it."},"description":{"type":"string"}` +
 		`},"required":["name","call"]}}},"required":["tools"]}`
-	describeInput = `{"type":"object","properties":{"name":{"type":"string","description":"The name of a tool, as search_tools tells it."}},"required":["name"],"additionalProperties":false}`
+	describeInput = `{"type":"object","properties":{"name":{"type":"string","description":"The name of a tool, from search_tools."}},"required":["name"],"additionalProperties":false}`
 	callInput     = `{"type":"object","properties":{` +
-		`"name":{"type":"string","minLength":1,"description":"The name of a tool, as search_tools tells it."},` +
-		`"arguments":{"type":"object","description":"Its arguments, as describe_tool tells them."}` +
+		`"name":{"type":"string","minLength":1,"description":"The name of a tool, from search_tools."},` +
+		`"arguments":{"type":"object","description":"The arguments of the tool, from describe_tool."}` +
 		`},"required":["name"],"additionalProperties":false}`
 )
 
@@ -134,13 +134,13 @@ func (b *itemBuilder) key(name string) [sha256.Size]byte {
 }
 
 func (b *itemBuilder) prompt() {
-	i := b.item(catalog.Prompts, CodeMode, "How to write code that calls the tools of this server, and what they are.")
-	const input = `{"type":"object","properties":{"budget":{"type":"string","description":"How many tokens the prompt may have; detail is left out beyond that, and no tool."}},"additionalProperties":false}`
+	i := b.item(catalog.Prompts, CodeMode, "How to write code that calls the tools of this server, with their declarations.")
+	const input = `{"type":"object","properties":{"budget":{"type":"string","description":"The maximum number of tokens of the prompt. Details are left out to fit, but no tool."}},"additionalProperties":false}`
 	yes, no := true, false
 	i.ReadOnly, i.Destructive, i.Idempotent = &yes, &no, true
 	i.Input, i.PolicySchema, i.InputNames = mustCompile(input), json.RawMessage(input), []string{"budget"}
 	i.Offer = &catalog.Offer{ListedAs: CodeMode, Size: -1, Arguments: []catalog.Argument{
-		catalog.NewArgument("budget", "", "How many tokens the prompt may have; detail is left out beyond that, and no tool.", false, nil),
+		catalog.NewArgument("budget", "", "The maximum number of tokens of the prompt. Details are left out to fit, but no tool.", false, nil),
 	}}
 	i.Handler = &codeModeHandler{b.kit}
 	i.Finalize()

@@ -51,7 +51,7 @@ func (r *runCodeHandler) DryRun(ctx context.Context, i catalog.Invocation) ([]ca
 }
 
 // noProcessMessage is the error without an executor.
-const noProcessMessage = "no program can be run here: this server has no process apart from its own for programs"
+const noProcessMessage = "programs cannot run here: this server has no separate processes for programs"
 
 // run runs the program, or makes a dry run.
 func (r *runCodeHandler) run(ctx context.Context, i catalog.Invocation, planning bool) (scripting.Outcome, *host, error) {
@@ -171,9 +171,9 @@ func encode(v any) json.RawMessage {
 
 // callList lists the calls of a failed program. It merges equal consecutive calls.
 func (r *report) callList() string {
-	text := "\nIt had made these calls, which are not undone:"
+	text := "\nIt made these calls, which are not undone:"
 	if r.dryRun {
-		text = "\nIt had planned these calls, of which only those that read were made:"
+		text = "\nIt planned these calls. Only the read-only calls were made:"
 	}
 	for i := 0; i < len(r.Calls); {
 		c, n := r.Calls[i], 0

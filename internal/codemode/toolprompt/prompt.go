@@ -117,9 +117,9 @@ func omissionNote(d Detail, search bool) string {
 	if len(omitted) == 0 {
 		return ""
 	}
-	note := "To be short, this leaves out " + strings.Join(omitted, ", ") + "."
+	note := "To save tokens, this leaves out " + strings.Join(omitted, ", ") + "."
 	if search {
-		note += " The tool describe_tool(name) tells all of one tool, and search_tools(query) finds tools by words."
+		note += " The tool describe_tool(name) returns the details of one tool, and search_tools(query) finds tools by words."
 	}
 	return note + "\n"
 }

@@ -24,7 +24,7 @@ const (
 )
 
 // ErrTooManyCalls is the cancellation cause of a tree with too many calls.
-var ErrTooManyCalls = fmt.Errorf("one call makes at most %d calls of tools, those that these make counted too", MaxCalls)
+var ErrTooManyCalls = fmt.Errorf("one call makes at most %d tool calls, including nested calls", MaxCalls)
 
 // Position is the position of a call in its call tree. The zero Position is a client call. It must
 // not be copied after a call is nested in it.

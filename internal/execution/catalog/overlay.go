@@ -214,7 +214,7 @@ func (o *overlay) hasListed(upstream, kind string) bool {
 func (o *overlay) withhold(entries []*Entry) []*Entry {
 	for _, e := range entries {
 		if e.Kind == Tools && o.withheld[e.Upstream] {
-			o.exclude(e.Item, LeftOut{Reason: "no tool of this server is accepted yet, as policies or limits do not match its tools", PolicyMismatch: true})
+			o.exclude(e.Item, LeftOut{Reason: "no tool of this server is accepted yet, because policies or limits do not match its tools", PolicyMismatch: true})
 		}
 	}
 	for i := range o.base.Upstreams {

@@ -54,7 +54,7 @@ func (p staticPrompt) Run(_ context.Context, i Invocation) (scripting.Outcome, e
 	for n := range p.messages {
 		var valid bool
 		if filled[n], valid = fill(&p.messages[n], values); !valid {
-			message := fmt.Sprintf("message %d: with these arguments its uri is not absolute", n+1)
+			message := fmt.Sprintf("message %d: with these arguments, its uri is not absolute", n+1)
 			return scripting.Outcome{Failure: &scripting.Failure{Kind: scripting.Thrown, Message: message}}, nil
 		}
 	}

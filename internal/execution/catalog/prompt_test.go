@@ -72,7 +72,7 @@ func TestPrompt_invalidURI(t *testing.T) {
   }
 }`
 	for _, a := range []string{"", "somewhere", ":x", "x:"} {
-		if reply, failure := run(t, file, Prompts, "p", map[string]any{"a": a}); failure != "message 2: with these arguments its uri is not absolute" {
+		if reply, failure := run(t, file, Prompts, "p", map[string]any{"a": a}); failure != "message 2: with these arguments, its uri is not absolute" {
 			t.Errorf("%q gives %s, %q", a, reply, failure)
 		}
 	}

@@ -103,7 +103,7 @@ func (r *Runner) run(h *Hook, run Run) {
 	}
 }
 
-// host returns the host of one run. It has no Caller, whoever made the call: otherwise the author
+// host returns the host of one run. It has no Caller, for any call: otherwise the author
 // of a hook could use the tokens and values of every principal, and modules would trust it as the
 // principal. The event contains the caller, and the log the request.
 func (r *Runner) host(ctx context.Context, h *Hook, run Run, span observe.Span) *host.RunHost {

@@ -27,7 +27,7 @@ type approvalReason struct {
 }
 
 // maxShown bounds the arguments in an approval message in bytes, and maxReasons the reasons. A call
-// that exceeds them is denied, as nobody can approve arguments that they have not seen.
+// that exceeds them is denied: a user cannot approve arguments without seeing them.
 const (
 	maxShown   = 6 << 10
 	maxReasons = 6 << 10
@@ -51,11 +51,11 @@ func (a *approval) digest() [sha256.Size]byte {
 func (x *execution) requestApproval(ctx context.Context, pause suspend.Suspension) (call.Result, *call.Error) {
 	switch {
 	case x.cannotRequestInput():
-		return call.Result{}, x.approvalUnavailable(ctx, reasonNested, "a call that another one makes cannot ask for it")
+		return call.Result{}, x.approvalUnavailable(ctx, reasonNested, "a nested call cannot request it")
 	case !x.req.Can.Form || x.req.Can.NoApproval:
-		return call.Result{}, x.approvalUnavailable(ctx, reasonClient, "the client cannot be asked for it")
+		return call.Result{}, x.approvalUnavailable(ctx, reasonClient, "the client does not support it")
 	case pause.Consent.Asked >= maxApprovalRounds:
-		return call.Result{}, x.approvalUnavailable(ctx, reasonChanging, "the reason that its policy gives changes each time")
+		return call.Result{}, x.approvalUnavailable(ctx, reasonChanging, "the reason of its policy changes with each evaluation")
 	}
 	message, complete := x.approvalMessage()
 	if !complete {

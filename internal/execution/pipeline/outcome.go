@@ -141,7 +141,7 @@ func encode(value any) json.RawMessage {
 
 // errContentNotVisible is the error of a result with content blocks in addition to its value, if
 // the policy does not read content.
-var errContentNotVisible = errors.New("the result has content blocks of its own, and the policy does not read content")
+var errContentNotVisible = errors.New("the result has separate content blocks, and the policy does not read content")
 
 // evaluateResult evaluates the result policies. The first denial withholds the result; the effects
 // of the call remain.
@@ -188,7 +188,7 @@ func (x *execution) maskedError(err *call.Error) *call.Error {
 	if !x.errorFromScript || len(x.entry.ResultRules) == 0 {
 		return err
 	}
-	return newError(err.Code, err.Cause, "the %s failed; its message is hidden, as policies evaluate its results", x.entry.Kind)
+	return newError(err.Code, err.Cause, "the %s failed; its message is hidden, because policies evaluate its results", x.entry.Kind)
 }
 
 func (mutedEmitter) Progress(float64, *float64, string)  {}

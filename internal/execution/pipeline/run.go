@@ -135,7 +135,7 @@ func (x *execution) invocation(pause suspend.Suspension) catalog.Invocation {
 // the grants and the ceiling of a script name the tools that it may call. See [host.Tools].
 func (x *execution) CallTool(ctx context.Context, name string, arguments json.RawMessage) (json.RawMessage, error) {
 	if e := x.catalog.Entry(call.Tools, name); e != nil && (e.Alias || e.CallsAllTools) {
-		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "this tool may not be called by another"}
+		return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "this tool cannot be called by another tool"}
 	}
 	result, err := x.callNested(ctx, call.Request{Name: name, Arguments: arguments, Caller: x.req.Caller, Via: call.ViaTool}, x.dryRun.nested(), false)
 	if err != nil {

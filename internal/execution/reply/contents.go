@@ -179,7 +179,7 @@ func (b *block) check() error {
 	case "resource_link":
 		return require(isURI(b.URI) && b.Name != "", "a link needs an absolute uri and a name")
 	default:
-		return errors.New(`its type must be "text", "image", "audio", "resource" or "resource_link"; content.text() and its kin make blocks`)
+		return errors.New(`its type must be "text", "image", "audio", "resource" or "resource_link"; content.text() and similar functions make blocks`)
 	}
 }
 

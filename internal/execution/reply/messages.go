@@ -85,7 +85,7 @@ func appendReturned(dst, value []byte) ([]byte, error) {
 func appendMessage(dst []byte, m message) ([]byte, error) {
 	switch content := bytes.TrimSpace(m.Content); {
 	case len(content) == 0:
-		return nil, errors.New("it needs content: a string, or what content.text() and its kin make")
+		return nil, errors.New("it needs content: a string, or content from content.text() and similar functions")
 	case content[0] == '"':
 		return appendBlock(dst, m.Role, append(append([]byte(`{"type":"text","text":`), content...), '}')), nil
 	case content[0] == '[':

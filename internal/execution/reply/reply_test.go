@@ -59,13 +59,13 @@ func TestMessages_invalid(t *testing.T) {
 		`{"type":"text","text":"x"}`:     `{"messages":[{"role":"user","content":{"type":"text","text":"x"}}]}`,
 		`[]`:                             `{"messages":[]}`,
 		`{"content":"x"}`:                `message 1: its role must be "user" or "assistant"`,
-		`{"role":"user"}`:                "message 1: it needs content: a string, or what content.text() and its kin make",
+		`{"role":"user"}`:                "message 1: it needs content: a string, or content from content.text() and similar functions",
 		`{"role":"user","content":null}`: "message 1: its content must be a string, a block, or an array of blocks",
 		`{"role":"user","content":"x"}`:  `{"messages":[{"role":"user","content":{"type":"text","text":"x"}}]}`,
 		`{"role":"user","content":{"type":"resource","resource":{"uri":"x:y","text":"x"}}}`:                         untyped,
 		`{"role":"user","content":{"type":"resource","resource":{"uri":"x:y","mimeType":"text","blob":"AQI="}}}`:    untyped,
 		`{"role":"user","content":{"type":"resource","resource":{"uri":"x:y","mimeType":"text/plain","text":"x"}}}`: `{"messages":[{"role":"user","content":{"type":"resource","resource":{"uri":"x:y","mimeType":"text/plain","text":"x"}}}]}`,
-		`[{"role":"user","content":[{}]}]`: `message 1: block 1: its type must be "text", "image", "audio", "resource" or "resource_link"; content.text() and its kin make blocks`,
+		`[{"role":"user","content":[{}]}]`: `message 1: block 1: its type must be "text", "image", "audio", "resource" or "resource_link"; content.text() and similar functions make blocks`,
 	} {
 		if got := resultOrError(reply.Messages("", &scripting.Result{Kind: scripting.Value, JSON: []byte(value)})); got != want {
 			t.Errorf("%s\ngot  %s\nwant %s", value, got, want)

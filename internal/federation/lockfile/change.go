@@ -55,7 +55,7 @@ func (c Change) Diff() string {
 		b.WriteString(truncateLine(line) + "\n")
 	}
 	if left := len(lines) - maxDiffLines; left > 0 {
-		fmt.Fprintf(&b, "… and %d more lines, which are not shown: who accepts the change accepts them unseen\n", left)
+		fmt.Fprintf(&b, "… and %d more lines, not shown; accepting the change accepts them too\n", left)
 	}
 	return b.String()
 }

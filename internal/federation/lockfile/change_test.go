@@ -113,7 +113,7 @@ func TestDiff_truncated(t *testing.T) {
 		last := shown[strings.LastIndex(strings.TrimSuffix(shown, "\n"), "\n")+1:]
 		want := "+}\n"
 		if row.left > 0 {
-			want = fmt.Sprintf("… and %d more lines, which are not shown: who accepts the change accepts them unseen\n", row.left)
+			want = fmt.Sprintf("… and %d more lines, not shown; accepting the change accepts them too\n", row.left)
 		}
 		if c.Complete() != (row.left == 0) {
 			t.Errorf("%d sentences: complete is %t", row.sentences, c.Complete())

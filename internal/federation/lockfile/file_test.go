@@ -87,7 +87,7 @@ func TestRead_invalid(t *testing.T) {
 	if err := os.WriteFile(path, []byte("{}"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	want := "read lock: " + path + `: line 1: want "mcpd.lock 1", which is the version that this mcpd reads`
+	want := "read lock: " + path + `: line 1: want "mcpd.lock 1", the version that this mcpd reads`
 	if _, err := lockfile.Read(path); err == nil || err.Error() != want {
 		t.Errorf("the error is %v, want %s", err, want)
 	}

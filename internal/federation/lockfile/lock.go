@@ -33,7 +33,7 @@
 // member per line, and long texts with one sentence per line, so that a review shows what was
 // added. Adjacent string literals form one string. Characters that are invisible, or that move
 // others, are escaped. A definition that does not match its hash is an error: it was edited by
-// hand, or mixed by a merge. The hash is not a signature; whoever can write the file can accept
+// hand, or mixed by a merge. The hash is not a signature: a user who can write the file can accept
 // tools. A tool with an excessive encoded size is rejected: a few bytes in a listing may take
 // many in the file.
 //

@@ -104,7 +104,7 @@ func (r *reader) block() error {
 		return nil
 	case !r.versioned:
 		if r.line != version {
-			return parseError(r.number, "want %q, which is the version that this mcpd reads", version)
+			return parseError(r.number, "want %q, the version that this mcpd reads", version)
 		}
 		r.versioned = true
 		return nil

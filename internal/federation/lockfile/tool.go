@@ -22,7 +22,7 @@ const (
 )
 
 // maxToolSize bounds the size of a tool in a lock file, in bytes. With one item per line, a few
-// bytes in a listing can take many, and nobody would review them.
+// bytes in a listing can take many, and a reviewer would skip them.
 const maxToolSize = 256 << 10
 
 // Tool is the definition of an upstream's tool. The zero Tool is no tool.

@@ -60,7 +60,7 @@ func TestParseTool_errors(t *testing.T) {
 		{`{"name":"a","description":"x","DESCRIPTION":null}`, "read definition: a member name differs from description only in case"},
 		{`{"name":"a","input` + "\u017f" + `chema":{}}`, "read definition: a member name differs from inputSchema only in case"},
 		{`{"name":"a","name":"b"}`, "read definition: an object has two members of the same name (at byte 12)"},
-		{`{"name":"\ud800"}`, "read definition: a string escapes half of a surrogate pair without its other half (at byte 9)"},
+		{`{"name":"\ud800"}`, "read definition: a string contains an unpaired surrogate escape (at byte 9)"},
 		{`{"name":"a","inputSchema":` + strings.Repeat(`{"a":`, 64) + `1` + strings.Repeat("}", 65), "read definition: arrays and objects are nested deeper than the limit of 64 levels (at byte 341)"},
 		{`{"name":"a","_meta":"` + strings.Repeat("x", 1<<20) + `"}`, "read definition: the JSON text is longer than the limit of 1048576 bytes (at byte 1048576)"},
 	} {

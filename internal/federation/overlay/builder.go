@@ -84,7 +84,7 @@ func (b *itemBuilder) buildAll(l *upstream.Listing) {
 		b.build(catalog.Prompts, b.limit(catalog.Prompts, l.Prompts, maxPrompts), b.prompt)
 	}
 	if b.suppressed > 0 {
-		b.diagnostics = append(b.diagnostics, b.newWarning("left-out", fmt.Sprintf("%d things more that it lists cannot be offered", b.suppressed)))
+		b.diagnostics = append(b.diagnostics, b.newWarning("left-out", fmt.Sprintf("%d more items of its lists cannot be offered", b.suppressed)))
 	}
 }
 
@@ -101,7 +101,7 @@ func (b *itemBuilder) build(kind catalog.Kind, entries []json.RawMessage, conver
 var (
 	errNotObject      = errors.New("it is not an object")
 	errDuplicate      = errors.New("it is listed twice")
-	errRenameConflict = errors.New("rename gives its name to another one")
+	errRenameConflict = errors.New("rename gives its name to another item")
 )
 
 // buildItem converts an entry and returns its redacted members.

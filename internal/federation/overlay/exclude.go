@@ -52,7 +52,7 @@ func (b *itemBuilder) excludeExcess(kind catalog.Kind, more []json.RawMessage, l
 		return
 	}
 	b.warn("left-out", fmt.Sprintf("%d %ss more than %d are left out", len(more), kind, limit))
-	why := fmt.Sprintf("no more than %d are offered of one upstream", limit)
+	why := fmt.Sprintf("an upstream can offer at most %d", limit)
 	for _, entry := range more {
 		b.addExclusion(kind, decoded(b.redactor.RedactJSON(entry)).displayName(kind), why)
 	}
@@ -137,9 +137,9 @@ var visibleMembers = []string{"name", "title", "description", "mimeType", "annot
 
 // The reasons to exclude entries with invisible characters.
 var (
-	errHiddenURI      = errors.New("its URI holds invisible characters")
-	errHiddenArgument = errors.New("an argument name holds invisible characters")
-	errHidden         = errors.New("it holds invisible characters; escape = [\"…\"] in the upstream block offers it with these as escapes")
+	errHiddenURI      = errors.New("its URI contains invisible characters")
+	errHiddenArgument = errors.New("an argument name contains invisible characters")
+	errHidden         = errors.New("it contains invisible characters; escape = [\"…\"] in the upstream block offers it with these as escapes")
 )
 
 // visible returns the entry as callers see it. Invisible characters are escaped, unless the
@@ -207,7 +207,7 @@ func (b *itemBuilder) labeledInstructions(text string) string {
 	case !b.upstream.Instructions || text == "":
 		return ""
 	case safetext.Hides(text) && !b.upstream.Escapes(instructions):
-		b.warn("left-out", fmt.Sprintf("its instructions are left out: they hold invisible characters; escape = [%q] in the upstream block adds them with these as escapes", instructions))
+		b.warn("left-out", fmt.Sprintf("its instructions are left out: they contain invisible characters; escape = [%q] in the upstream block adds them with these as escapes", instructions))
 		return ""
 	}
 	return safetext.Prompt("["+b.upstream.Name+"] ", text, maxMessage)

@@ -174,7 +174,7 @@ func newField(m jsonMember, title func(string) string) (field, error) {
 	object, nullable := withoutNull(presentMembers(m.value))
 	f := field{name: m.name, nullable: nullable, Type: object.text("type"), Title: title(object.text("title")), Description: title(object.text("description"))}
 	if !safetext.Shows(f.name) {
-		return f, errors.New("its name holds hidden characters")
+		return f, errors.New("its name contains hidden characters")
 	}
 	switch f.Type {
 	case "string":

@@ -80,9 +80,9 @@ func (rc *remoteCall) send(ctx context.Context, r upstream.Request) (*upstream.C
 }
 
 func unavailableError(err error) error {
-	lost := &catalog.UnavailableError{Message: "the server behind this cannot be reached now", Err: err}
+	lost := &catalog.UnavailableError{Message: "the upstream server cannot be reached now", Err: err}
 	if errors.Is(err, upstream.ErrListingChanged) {
-		lost.Message = "this has changed at the server behind it: list the tools again"
+		lost.Message = "this tool has changed on the upstream server: list the tools again"
 	}
 	if unreachable, ok := errors.AsType[*upstream.UnreachableError](err); ok {
 		lost.RetryAfter = unreachable.RetryAfter
@@ -98,14 +98,14 @@ func (rc *remoteCall) await(ctx context.Context, c *upstream.Call) (scripting.Ou
 			c.Cancel(context.Cause(ctx))
 			return scripting.Outcome{}, ctx.Err()
 		case err != nil:
-			return scripting.Outcome{}, &catalog.UnavailableError{Message: "the server behind this has not answered", Err: err}
+			return scripting.Outcome{}, &catalog.UnavailableError{Message: "the upstream server has not responded", Err: err}
 		case reply.Error != nil:
 			return scripting.Outcome{Failure: rc.rpcFailure(reply.Error)}, nil
 		case reply.Result != nil:
 			return rc.outcome(reply.Result), nil
 		case rc.method == upstream.MethodComplete:
 			c.Cancel(context.Canceled)
-			return failed("the server behind this asks in the midst of a completion"), nil
+			return failed("the upstream server requests input during a completion"), nil
 		}
 		outcome, continues := rc.relayInputRequests(ctx, c, reply)
 		if !continues {
@@ -195,7 +195,7 @@ func (r *notificationRelay) forward(op string, payload any) {
 func (r *notificationRelay) noteDropped() {
 	if !r.dropped {
 		r.dropped = true
-		r.forward("log", map[string]any{"level": "warn", "message": "the server behind this tells more of the call than is passed on: some of it is left out"})
+		r.forward("log", map[string]any{"level": "warn", "message": "the upstream server sends more notifications for this call than mcpd forwards: some are dropped"})
 	}
 }
 

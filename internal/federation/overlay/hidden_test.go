@@ -99,7 +99,7 @@ func TestItemBuilder_hiddenAddress(t *testing.T) {
 		Prompts:   []json.RawMessage{json.RawMessage(`{"name":"argue","arguments":[{"name":"a\u200bb"}]}`)},
 	})
 	seen, left := offeredBy(m)
-	want := []string{"resource: its URI holds invisible characters", "resource: its URI holds invisible characters", "prompt: an argument name holds invisible characters"}
+	want := []string{"resource: its URI contains invisible characters", "resource: its URI contains invisible characters", "prompt: an argument name contains invisible characters"}
 	if diff := cmp.Diff(want, left); diff != "" || len(m.items) != 1 {
 		t.Errorf("offered %s; left out (-want +got)\n%s", seen, diff)
 	}

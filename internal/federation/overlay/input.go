@@ -29,7 +29,7 @@ type resumeState struct {
 }
 
 // errDryRun ends a call that requests input during a dry run.
-var errDryRun = errors.New("a plan asks nobody")
+var errDryRun = errors.New("a plan cannot send input requests")
 
 // maxState bounds the state of a server, in bytes.
 const maxState = 256 << 10
@@ -93,16 +93,16 @@ func (rc *remoteCall) relayInputRequests(ctx context.Context, c *upstream.Call, 
 		return scripting.Outcome{}, true
 	case len(refused) > 0:
 		first := slices.Sorted(maps.Keys(refused))[0]
-		return failed("the server behind this asks what it may not: %s", refused[first].Refusal), false
+		return failed("the upstream server sends an input request that is not allowed: %s", refused[first].Refusal), false
 	case len(requests) == 0:
-		return failed("the server behind this wants to be asked again, and does not say what for"), false
+		return failed("the upstream server requests a retry without input requests"), false
 	case len(k.State) > maxState:
-		return failed("the server behind this wants more to be kept for it than %d bytes", maxState), false
+		return failed("the upstream server sends a request state of more than %d bytes", maxState), false
 	case suspended && rc.invocation.Host.InputPolicy.InDryRun:
 		c.Cancel(errDryRun)
 	case suspended:
 		if k.Handle = rc.fleet.Suspend(c, rc.principalKey()); k.Handle == "" {
-			return failed("the server behind this asks, and too many calls of yours, or of all, wait for an answer; call again later"), false
+			return failed("the upstream server requests input, but too many calls wait for responses; call again later"), false
 		}
 	}
 	// Plain data always encodes.
@@ -168,7 +168,7 @@ func (rc *remoteCall) resume(ctx context.Context, state, answers []byte) (*upstr
 	for key, serverKey := range k.Keys {
 		response := payload.Responses[key]
 		if k.Handle == "" && k.Methods[key] != "elicitation/create" && isRefusal(response) {
-			return nil, &scripting.Failure{Kind: scripting.AskDenied, Message: "what the server behind this has asked was refused", Details: []byte(`{"reason":"declined"}`)}, nil
+			return nil, &scripting.Failure{Kind: scripting.AskDenied, Message: "the input request of the upstream server was declined", Details: []byte(`{"reason":"declined"}`)}, nil
 		}
 		responses[serverKey] = response
 	}
@@ -177,7 +177,7 @@ func (rc *remoteCall) resume(ctx context.Context, state, answers []byte) (*upstr
 	}
 	c := rc.fleet.Resume(k.Handle, rc.relay)
 	if c == nil {
-		return nil, &scripting.Failure{Kind: scripting.Thrown, Message: "the server behind this does not wait for the answer any more; call again"}, nil
+		return nil, &scripting.Failure{Kind: scripting.Thrown, Message: "the upstream server no longer waits for this response; call again"}, nil
 	}
 	inputs := make(map[string]upstream.InputResponse, len(responses))
 	for key, serverKey := range k.Keys {

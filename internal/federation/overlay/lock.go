@@ -92,7 +92,7 @@ func (s *lockState) set(read, unsaved *lockfile.Lock) {
 func lockDiagnostic(file catalog.LockFile, err error) diag.Diagnostic {
 	d := diag.Diagnostic{
 		Code: "bad-lock", Summary: err.Error(), Range: diag.Range{File: file.Name},
-		Detail: "put the file back as it was, or remove what is wrong block by block; mcpd lock accept adds the blocks that are missing",
+		Detail: "restore the file, or remove the wrong blocks; mcpd lock accept adds missing blocks",
 	}
 	if wrong, ok := errors.AsType[*lockfile.ParseError](err); ok {
 		d.Summary = wrong.Err.Error()
@@ -117,8 +117,8 @@ func (s *lockState) checkVanished(blocks []definition.Upstream, name string) (pr
 			vanished = append(vanished, u.Name)
 			problems = append(problems, diag.Diagnostic{
 				Code: "lock-gone", Range: diag.Range{File: name},
-				Summary: fmt.Sprintf("the file no longer knows the upstream %q, and what was accepted of it still holds", u.Name),
-				Detail:  "put back what the file said, or run mcpd lock accept",
+				Summary: fmt.Sprintf("the file no longer contains the upstream %q; its accepted tools stay in effect", u.Name),
+				Detail:  "restore the file, or run mcpd lock accept",
 			})
 		}
 	}

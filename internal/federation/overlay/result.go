@@ -43,7 +43,7 @@ func passThrough(object jsonObject, lists, texts []string) scripting.Outcome {
 	for _, name := range lists {
 		var list []jsonObject
 		if json.Unmarshal(object[name], &list) != nil || list == nil {
-			return failed("the server behind this answers without %s", name)
+			return failed("the response of the upstream server has no %s", name)
 		}
 		members[name] = object[name]
 	}
@@ -76,7 +76,7 @@ func (rc *remoteCall) toolResult(object jsonObject) scripting.Outcome {
 		blocks = reply.NoContent()
 	}
 	if err := reply.CheckBlocks(blocks); err != nil {
-		return failed("the server behind this returns content that is none: %v", err)
+		return failed("the upstream server returns invalid content: %v", err)
 	}
 	value := object["structuredContent"]
 	if string(value) == "null" {
@@ -113,7 +113,7 @@ func toolError(list, value json.RawMessage) *scripting.Failure {
 			texts = append(texts, b.text("text"))
 		}
 	}
-	message := cmp.Or(truncateMessage(strings.Join(texts, "\n")), "the tool failed and does not say why")
+	message := cmp.Or(truncateMessage(strings.Join(texts, "\n")), "the tool failed without a message")
 	f := &scripting.Failure{Kind: scripting.ToolError, Message: message}
 	if isObject(value) {
 		f.Details = value
@@ -163,7 +163,7 @@ func completionOutcome(result jsonObject) scripting.Outcome {
 	object := decoded(result["completion"])
 	var values []string
 	if json.Unmarshal(object["values"], &values) != nil || len(values) > maxCompletions {
-		return failed("the server behind this completes with what is no list of texts")
+		return failed("the upstream server returns a completion that is not a list of strings")
 	}
 	members := map[string]any{"values": append([]string{}, values...), "hasMore": false}
 	if more := object.boolean("hasMore"); more != nil {

@@ -20,7 +20,7 @@ var rudeness = map[string]struct{ line, said string }{
 	"a long line":              {`{"jsonrpc":"2.0","id":ID,"result":{"content":[],"x":"` + strings.Repeat("x", 64<<10) + `"}}`, "the server sent a message longer than 65536 bytes"},
 	"bytes that are no UTF-8":  {"{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{\"content\":[],\"x\":\"\xff\"}}", "the JSON text is not valid UTF-8"},
 	"a number that is none":    {`{"jsonrpc":"2.0","id":ID,"result":{"content":[],"x":1e999}}`, "a number is outside the range of a 64-bit float"},
-	"two messages":             {`{"jsonrpc":"2.0","id":ID,"result":{"content":[]}}{}`, "something follows the JSON value"},
+	"two messages":             {`{"jsonrpc":"2.0","id":ID,"result":{"content":[]}}{}`, "there is text after the JSON value"},
 	"JSON that is no message":  {`{"jsonrpc":"2.0"}`, "invalid JSON-RPC message"},
 	"a notification of no one": {`{"jsonrpc":"2.0","method":"notifications/x","method":"notifications/y"}`, "a message that is rejected: an object has two members of the same name"},
 }

@@ -109,7 +109,7 @@ func (c *grantClient) do(ctx context.Context, r *request) ([]byte, error) {
 			return answer, err
 		}
 		if c.allowlist.check(next.method, next.to) != nil {
-			return nil, newHostError(scripting.NotGranted, "the redirect leads outside of the grant")
+			return nil, newHostError(scripting.NotGranted, "the redirect leads outside the grant")
 		}
 		r = next
 	}
@@ -227,7 +227,7 @@ func (c *grantClient) setHeaders(ctx context.Context, to http.Header) error {
 }
 
 // errControlCharacter rejects a header value.
-var errControlCharacter = errors.New("it holds a control character")
+var errControlCharacter = errors.New("it contains a control character")
 
 // headerError reports a header of a grant that cannot be set, for the operator. It names the
 // secret and its source.

@@ -21,14 +21,14 @@ func TestDo_notGranted(t *testing.T) {
 	}{
 		{fields{"url": "/public/a", "method": "POST"}, "NOT_GRANTED: POST is not among the methods of the grant"},
 		{fields{"url": "/public/a", "method": "DELETE"}, "NOT_GRANTED: DELETE is not among the methods of the grant"},
-		{fields{"url": "/public/a", "method": "CONNECT"}, "DENIED: CONNECT is refused to every script"},
-		{fields{"url": "/public/a", "method": "trace"}, "DENIED: TRACE is refused to every script"},
+		{fields{"url": "/public/a", "method": "CONNECT"}, "DENIED: scripts cannot use CONNECT"},
+		{fields{"url": "/public/a", "method": "trace"}, "DENIED: scripts cannot use TRACE"},
 		{fields{"url": "/public/a", "method": "GE T"}, "INVALID: the method is malformed"},
 		{fields{"url": "/public/a", "method": "GET\r\nX: y"}, "INVALID: the method is malformed"},
 		{fields{"url": "/public/a", "method": strings.Repeat("A", 33)}, "INVALID: the method is malformed"},
 		{fields{"url": "/admin"}, "NOT_GRANTED: the path of the URL is not among the paths of the grant"},
-		{fields{"url": ""}, "INVALID: the URL must begin with https:// or http://"},
-		{fields{}, "INVALID: the URL must begin with https:// or http://"},
+		{fields{"url": ""}, "INVALID: the URL must start with https:// or http://"},
+		{fields{}, "INVALID: the URL must start with https:// or http://"},
 		{fields{"url": "/public/" + strings.Repeat("a", maxURL)}, "INVALID: the URL is longer than 8192 bytes"},
 		{fields{"url": 1}, "INVALID: the request is malformed: url and method are strings, headers an object of strings"},
 		{fields{"url": "/public/a", "body": "a", "body64": "YQ=="}, "INVALID: the request has two bodies"},
@@ -101,7 +101,7 @@ func TestParseHeaders_forbidden(t *testing.T) {
 		"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "X-Original-URL", "X-Rewrite-URL", "X-Forwarded-Host", "Forwarded",
 	} {
 		_, got := s.do(fields{"url": "/", "headers": fields{name: "x"}})
-		if !strings.HasPrefix(got, "DENIED: the header ") {
+		if !strings.HasPrefix(got, "DENIED: scripts cannot set the header ") {
 			t.Errorf("%s: %q", name, got)
 		}
 	}

@@ -56,7 +56,7 @@ func TestRedirect_checked(t *testing.T) {
 	}))
 	t.Cleanup(other.Close)
 	const (
-		uncovered = "NOT_GRANTED: the redirect leads outside of the grant"
+		uncovered = "NOT_GRANTED: the redirect leads outside the grant"
 		malformed = "UNAVAILABLE: the redirect is malformed"
 	)
 	_, otherPort, _ := strings.Cut(strings.TrimPrefix(other.URL, "http://"), ":")

@@ -52,7 +52,7 @@ func parseRequest(payload []byte) (*request, error) {
 	case !httpheader.IsToken(r.method) || len(r.method) > maxMethod:
 		return nil, invalid("the method is malformed")
 	case r.method == "CONNECT" || r.method == "TRACE":
-		return nil, newHostError(scripting.Denied, "%s is refused to every script", r.method)
+		return nil, newHostError(scripting.Denied, "scripts cannot use %s", r.method)
 	}
 	var err error
 	if r.to, err = parseURL(in.URL); err != nil {
@@ -123,11 +123,11 @@ func parseHeaders(in map[string]string) ([]header, error) {
 		folded := foldHeader(name)
 		switch {
 		case isForbiddenHeader(folded):
-			return nil, newHostError(scripting.Denied, "the header %s is refused to every script", name)
+			return nil, newHostError(scripting.Denied, "scripts cannot set the header %s", name)
 		case seen[folded]:
 			return nil, invalid("the header %s is set twice", name)
 		case !isHeaderValue(value):
-			return nil, invalid("the value of the header %s holds a control character", name)
+			return nil, invalid("the value of the header %s contains a control character", name)
 		}
 		seen[folded] = true
 		out = append(out, header{http.CanonicalHeaderKey(name), strings.Trim(value, " \t")})

@@ -100,11 +100,11 @@ func (e *streamError) Error() string {
 	case errors.As(e.cause, &cert):
 		return fmt.Sprintf("%s: %v", e.Message, cert)
 	case errors.As(e.cause, new(tls.RecordHeaderError)):
-		return e.Message + ": it speaks no TLS, so write http:// if it is to be trusted"
+		return e.Message + ": it does not use TLS; write http:// if you trust it"
 	case errors.As(e.cause, &dns):
-		return e.Message + ": is its name spelled right?"
+		return e.Message + ": is its name correct?"
 	case errors.Is(e.cause, syscall.ECONNREFUSED):
-		return e.Message + ": does it run, and is this its port?"
+		return e.Message + ": is it running, and is the port correct?"
 	}
 	return e.Message
 }

@@ -92,7 +92,7 @@ func TestStreamingTransport_unreadableSecret(t *testing.T) {
 	s.grant.Headers = []grant.Header{{Name: "X-Key", Value: grant.Value{Parts: []grant.Part{{Secret: "token"}}}}}
 	for value, want := range map[string]string{
 		"":                 `the header "X-Key": secret "token": environment variable TOKEN: it is not set`,
-		canary + "\r\nX: ": `the header "X-Key": it holds a control character`,
+		canary + "\r\nX: ": `the header "X-Key": it contains a control character`,
 	} {
 		s.grant.Name = want
 		s.pool.options.Resolve = func(context.Context, string) (string, error) {

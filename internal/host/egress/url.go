@@ -51,7 +51,7 @@ func parseURL(raw string) (*parsedURL, error) {
 	}
 	for i := range len(raw) {
 		if !isURLByte(raw[i]) {
-			return nil, invalid("the URL holds a character that must be percent-encoded (encodeURIComponent)")
+			return nil, invalid("the URL contains a character that must be percent-encoded (encodeURIComponent)")
 		}
 	}
 	u, err := url.Parse(raw)
@@ -60,11 +60,11 @@ func parseURL(raw string) (*parsedURL, error) {
 	}
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
-		return nil, invalid("the URL must begin with https:// or http://")
+		return nil, invalid("the URL must start with https:// or http://")
 	case u.Opaque != "" || u.Host == "":
-		return nil, invalid("the URL names no host")
+		return nil, invalid("the URL has no host")
 	case u.User != nil || strings.Contains(u.Host, "@"):
-		return nil, invalid("the URL must not hold a user or a password")
+		return nil, invalid("the URL must not contain a user or a password")
 	case strings.Contains(raw, "#"):
 		return nil, invalid("the URL must not have a fragment (#)")
 	}
@@ -107,21 +107,21 @@ func splitAuthority(u *url.URL) (host, port string, err error) {
 	port = u.Port()
 	if port == "" {
 		if strings.HasSuffix(u.Host, ":") {
-			return "", "", invalid("the URL names an empty port")
+			return "", "", invalid("the port of the URL is empty")
 		}
 		port = defaultPort(u.Scheme)
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 || strconv.FormatUint(n, 10) != port {
-		return "", "", invalid("the URL names a malformed port")
+		return "", "", invalid("the port of the URL is malformed")
 	}
 	if port == "443" && u.Scheme == "http" || port == "80" && u.Scheme == "https" {
-		return "", "", invalid("port %s does not go with %s://", port, u.Scheme)
+		return "", "", invalid("port %s does not fit %s://", port, u.Scheme)
 	}
 	bracketed := strings.HasPrefix(u.Host, "[")
 	host, ok := canonicalHost(u.Hostname(), bracketed)
 	if !ok {
-		return "", "", invalid("the URL names a malformed host; write names in ASCII, IPv4 addresses as four decimals, IPv6 addresses in brackets and without a zone")
+		return "", "", invalid("the host of the URL is malformed; write names in ASCII, IPv4 addresses as four decimals, IPv6 addresses in brackets and without a zone")
 	}
 	return host, port, nil
 }
@@ -185,7 +185,7 @@ func decodePath(escaped string) ([]string, error) {
 			return readings, nil
 		}
 		if !isText(next) {
-			return nil, invalid("the path of the URL encodes what is not text")
+			return nil, invalid("the path of the URL encodes bytes that are not text")
 		}
 		if len(readings) == maxPathVariants {
 			return nil, invalid("the path of the URL is percent-encoded more than %d times", maxPathVariants-1)

@@ -97,7 +97,7 @@ func (b *Broker) environment(ctx context.Context, g grant.Exec) ([]string, error
 			return nil, err
 		}
 		if strings.ContainsRune(value, 0) {
-			return nil, errors.New("a secret in the environment of the program holds NUL")
+			return nil, errors.New("a secret in the environment of the program contains NUL")
 		}
 		env[i] = v.Name + "=" + value
 	}
@@ -111,9 +111,9 @@ func explain(ctx context.Context, g grant.Exec, err error) error {
 	case errors.As(err, &known):
 		return known
 	case errors.Is(err, supervisor.ErrOutputLimit):
-		return newHostError(scripting.TooLarge, "exec.%s: the program was ended, since it wrote more than %d bytes (max_output)", g.Name, g.MaxOutput)
+		return newHostError(scripting.TooLarge, "exec.%s: the program was killed because it wrote more than %d bytes (max_output)", g.Name, g.MaxOutput)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return newHostError(scripting.TimedOut, "exec.%s: the program was not done in time", g.Name)
+		return newHostError(scripting.TimedOut, "exec.%s: the program did not finish in time", g.Name)
 	case ctx.Err() != nil:
 		return newHostError(scripting.Unavailable, "exec.%s: the call was cancelled", g.Name)
 	}
@@ -151,7 +151,7 @@ func verifyExecutable(g grant.Exec) error {
 	// Modes do not say that on Windows.
 	written := err == nil && info.Mode().Perm()&0o002 != 0 && runtime.GOOS != "windows"
 	if err != nil || written || !info.Mode().IsRegular() {
-		return newHostError(scripting.Denied, "exec.%s: the program may be changed by everyone, or is no file", g.Name)
+		return newHostError(scripting.Denied, "exec.%s: every user can change the program, or it is not a file", g.Name)
 	}
 	return nil
 }

@@ -34,10 +34,10 @@ func TestDo_parameters(t *testing.T) {
 		`{"params":{"branch":"main","brunch":""}}`: `NOT_GRANTED: exec.git has no parameter "brunch"; it has branch`,
 		`{"params":{"branch":"Main"}}`:             "NOT_GRANTED: exec.git: branch does not match its pattern",
 		`{"params":{"branch":"mainmainmain"}}`:     "TOO_LARGE: exec.git: branch has at most 8 bytes",
-		`{"params":{"branch":1}}`:                  "INVALID: exec.git takes an object of texts",
-		`{"params":["main"]}`:                      "INVALID: exec.git takes an object of texts",
-		"{\"params\":{\"branch\":\"\xff\"}}":       "INVALID: exec.git takes an object of texts",
-		`nonsense`:                                 "INVALID: exec.git takes an object of texts",
+		`{"params":{"branch":1}}`:                  "INVALID: exec.git takes an object of strings",
+		`{"params":["main"]}`:                      "INVALID: exec.git takes an object of strings",
+		"{\"params\":{\"branch\":\"\xff\"}}":       "INVALID: exec.git takes an object of strings",
+		`nonsense`:                                 "INVALID: exec.git takes an object of strings",
 	} {
 		_, err := Compile(g).Parse([]byte(payload))
 		if got := errorText(err); got != want {

@@ -22,7 +22,7 @@ func (p Program) Parse(payload []byte) ([]string, error) {
 		Params map[string]string `json:"params"`
 	}
 	if err := json.Unmarshal(payload, &in); err != nil || !utf8.Valid(payload) {
-		return nil, newHostError(scripting.Invalid, "exec.%s takes an object of texts", p.Name)
+		return nil, newHostError(scripting.Invalid, "exec.%s takes an object of strings", p.Name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(in.Params)) {
 		if _, ok := p.Param(name); !ok {
@@ -46,11 +46,11 @@ func (p param) check(program, value string) error {
 	case len(value) > p.MaxLength:
 		return newHostError(scripting.TooLarge, "exec.%s: %s has at most %d bytes", program, p.Name, p.MaxLength)
 	case value == "", strings.ContainsRune(value, 0):
-		return newHostError(scripting.Invalid, "exec.%s: %s must be text, which holds something and no NUL", program, p.Name)
+		return newHostError(scripting.Invalid, "exec.%s: %s must be a non-empty string without NUL", program, p.Name)
 	case p.pattern == nil || !p.pattern.MatchString(value):
 		return newHostError(scripting.NotGranted, "exec.%s: %s does not match its pattern", program, p.Name)
 	case value[0] == '-' && p.mayBeOption:
-		return newHostError(scripting.NotGranted, "exec.%s: %s would be an option of the program", program, p.Name)
+		return newHostError(scripting.NotGranted, "exec.%s: %s would be an option for the program", program, p.Name)
 	}
 	return nil
 }

@@ -165,13 +165,13 @@ func explain(ctx context.Context, given string, err error) error {
 	case errors.As(err, &known):
 		return known
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return newHostError(scripting.TimedOut, given, "the file was not done with in time")
+		return newHostError(scripting.TimedOut, given, "the file operation did not finish in time")
 	case ctx.Err() != nil:
 		return newHostError(scripting.Unavailable, given, "the call was cancelled")
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return newHostError(scripting.NotFound, given, "there is no such file or folder")
+		return newHostError(scripting.NotFound, given, "the file or directory does not exist")
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return newHostError(scripting.Denied, given, "the server may not do this to the file")
+		return newHostError(scripting.Denied, given, "the server has no permission for this on the file")
 	case errors.Is(err, syscall.ENAMETOOLONG):
 		return newHostError(scripting.Invalid, given, "the path is too long for the system")
 	}

@@ -100,7 +100,7 @@ func TestRead_device(t *testing.T) {
 		if got, want := l.outcome(nil, opened.checkRegular(q, info)), "DENIED: zero: it is not a regular file"; got != want {
 			t.Errorf("%s: got %s, want %s", device, got, want)
 		}
-		if got, want := l.outcome(nil, opened.checkDir(q, info)), "NOT_FOUND: zero: there is no such folder"; got != want {
+		if got, want := l.outcome(nil, opened.checkDir(q, info)), "NOT_FOUND: zero: the directory does not exist"; got != want {
 			t.Errorf("%s as a folder: got %s, want %s", device, got, want)
 		}
 		if got := typeOf(info.Mode()); got != typeOther {

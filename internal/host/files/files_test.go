@@ -85,7 +85,7 @@ func TestWrite_atomic(t *testing.T) {
 	all.Go(func() {
 		for range 100 {
 			got := l.outcome(l.broker.Do(t.Context(), reader, "readText", []byte(at("app.log"))))
-			if !contents[got] && !strings.HasPrefix(got, "UNAVAILABLE: app.log: another file has taken its name") {
+			if !contents[got] && !strings.HasPrefix(got, "UNAVAILABLE: app.log: another file now has its name") {
 				t.Errorf("read %.50s… of %d bytes", got, len(got))
 			}
 		}
@@ -121,12 +121,12 @@ func TestWrite_mode(t *testing.T) {
 		{"writeBytes", at("sub/new.bin", `"data64":"/wA="`), "{}"},
 		{"readText", at("app.log"), `{"text":"new é"}`},
 		{"readBytes", at("sub/new.bin"), `{"data64":"/wA="}`},
-		{"writeText", at("none/new", `"text":""`), "NOT_FOUND: none/new: there is no such file or folder"},
+		{"writeText", at("none/new", `"text":""`), "NOT_FOUND: none/new: the file or directory does not exist"},
 		{"writeText", at("sub", `"text":""`), "DENIED: sub: it is a folder"},
 		{"writeText", at("new"), "INVALID: new: set either text or data64"},
 		{"writeBytes", at("new", `"data64":"*"`), "INVALID: new: data64 is not standard base64"},
 		{"remove", at("sub/new.bin"), "{}"},
-		{"remove", at("sub/new.bin"), "NOT_FOUND: sub/new.bin: there is no such file or folder"},
+		{"remove", at("sub/new.bin"), "NOT_FOUND: sub/new.bin: the file or directory does not exist"},
 		{"remove", at("sub"), "DENIED: sub: it is a folder"},
 	} {
 		if got := l.do(c.method, c.payload); got != c.want {
@@ -141,7 +141,7 @@ func TestWrite_mode(t *testing.T) {
 func TestWrite_notGranted(t *testing.T) {
 	l := newLab(t, func(g *grant.FS) { g.Write = false })
 	for _, method := range []string{"writeText", "writeBytes", "remove"} {
-		if got, want := l.do(method, at("app.log", operations[method])), "NOT_GRANTED: app.log: the grant lets nothing be written"; got != want {
+		if got, want := l.do(method, at("app.log", operations[method])), "NOT_GRANTED: app.log: the grant is read-only"; got != want {
 			t.Errorf("%s: got %s, want %s", method, got, want)
 		}
 	}
@@ -154,7 +154,7 @@ func TestLimits_maxFile(t *testing.T) {
 	l := newLab(t, func(g *grant.FS) { g.MaxFile = 10 })
 	l.put("logs/ten", "0123456789")
 	l.put("logs/more", "0123456789\nabc\n")
-	const advice = "at most 10 bytes of a file are read here (max_file); "
+	const advice = "at most 10 bytes of a file can be read (max_file); "
 	for _, c := range []struct{ method, payload, want string }{
 		{"readText", at("ten"), `{"text":"0123456789"}`},
 		{"readText", at("more"), "TOO_LARGE: more: " + advice + "read a part of it with max, tail or lines"},
@@ -163,7 +163,7 @@ func TestLimits_maxFile(t *testing.T) {
 		{"lines", at("more"), "TOO_LARGE: more: " + advice + "read fewer lines at once with from and max"},
 		{"lines", at("more", `"from":2`), `{"lines":["abc"]}`},
 		{"writeText", at("new", `"text":"0123456789"`), "{}"},
-		{"writeText", at("new", `"text":"0123456789a"`), "TOO_LARGE: new: a file has at most 10 bytes here (max_file)"},
+		{"writeText", at("new", `"text":"0123456789a"`), "TOO_LARGE: new: a file has at most 10 bytes (max_file)"},
 		{"readText", at("new"), `{"text":"0123456789"}`},
 	} {
 		if got := l.do(c.method, c.payload); got != c.want {
@@ -174,7 +174,7 @@ func TestLimits_maxFile(t *testing.T) {
 
 func TestLimits_maxTotal(t *testing.T) {
 	l := newLab(t, func(g *grant.FS) { g.MaxTotal = 20 })
-	const over = "TOO_LARGE: app.log: one call reads and writes at most 20 bytes here (max_total)"
+	const over = "TOO_LARGE: app.log: one call reads and writes at most 20 bytes (max_total)"
 	for i, c := range []struct{ method, payload, want string }{
 		{"readText", at("app.log"), `{"text":"inside"}`},
 		{"lines", at("app.log"), `{"lines":["inside"]}`},
@@ -182,7 +182,7 @@ func TestLimits_maxTotal(t *testing.T) {
 		{"readText", at("app.log"), over},
 		{"writeText", at("app.log", `"text":"xx"`), over},
 		{"readText", at("app.log", `"max":1`), `{"text":"i"}`},
-		{"stat", at("none"), "NOT_FOUND: none: there is no such file or folder"},
+		{"stat", at("none"), "NOT_FOUND: none: the file or directory does not exist"},
 	} {
 		if got := l.do(c.method, c.payload); got != c.want {
 			t.Errorf("%d: got %s, want %s", i, got, c.want)
@@ -196,12 +196,12 @@ func TestLimits_maxTotal(t *testing.T) {
 func TestRead_sparseFile(t *testing.T) {
 	l := newLab(t)
 	l.must(os.Truncate(filepath.Join(l.root, "app.log"), 1<<40))
-	const advice = "TOO_LARGE: app.log: at most 1048576 bytes of a file are read here (max_file); "
+	const advice = "TOO_LARGE: app.log: at most 1048576 bytes of a file can be read (max_file); "
 	for _, c := range []struct{ method, payload, want string }{
 		{"readText", at("app.log"), advice + "read a part of it with max, tail or lines"},
 		{"readBytes", at("app.log", `"tail":2`), `{"data64":"AAA="}`},
 		{"lines", at("app.log", `"max":1`), advice + "read fewer lines at once with from and max"},
-		{"lines", at("app.log", `"from":2`), "TOO_LARGE: app.log: one call reads and writes at most 10485760 bytes here (max_total)"},
+		{"lines", at("app.log", `"from":2`), "TOO_LARGE: app.log: one call reads and writes at most 10485760 bytes (max_total)"},
 	} {
 		if got := l.do(c.method, c.payload); got != c.want {
 			t.Errorf("%s %s: got %s, want %s", c.method, c.payload, got, c.want)
@@ -259,9 +259,9 @@ func TestList(t *testing.T) {
 		t.Errorf("got %s\nwant %s", got, want)
 	}
 	for payload, want := range map[string]string{
-		at("link-evil"): "DENIED: link-evil: the path passes a link, and links are not followed",
-		at("app.log"):   "NOT_FOUND: app.log: there is no such folder",
-		at("none"):      "NOT_FOUND: none: there is no such file or folder",
+		at("link-evil"): "DENIED: link-evil: the path contains a link, and links are not followed",
+		at("app.log"):   "NOT_FOUND: app.log: the directory does not exist",
+		at("none"):      "NOT_FOUND: none: the file or directory does not exist",
 	} {
 		if got := l.do("list", payload); got != want {
 			t.Errorf("got %s, want %s", got, want)
@@ -283,7 +283,7 @@ func TestList_tooMany(t *testing.T) {
 		t.Errorf("%d entries are listed, want 1500", len(got.Entries))
 	}
 	l.must(os.Symlink("x", filepath.Join(l.root, "huge", "more")))
-	if got, want := l.do("list", at("huge")), "TOO_LARGE: huge: the folder holds more than 1500 entries"; got != want {
+	if got, want := l.do("list", at("huge")), "TOO_LARGE: huge: the directory has more than 1500 entries"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }

@@ -78,14 +78,14 @@ func (r *Operation) setContent(f *GrantedRoot, in payload) (err error) {
 		return newHostError(scripting.Invalid, r.given, "set either text or data64")
 	}
 	if int64(len(r.content)) > f.maxFile {
-		return newHostError(scripting.TooLarge, r.given, "a file has at most %d bytes here (max_file)", f.maxFile)
+		return newHostError(scripting.TooLarge, r.given, "a file has at most %d bytes (max_file)", f.maxFile)
 	}
 	return f.writable(r.given)
 }
 
 func (f *GrantedRoot) writable(given string) error {
 	if !f.Grant.Write {
-		return newHostError(scripting.NotGranted, given, "the grant lets nothing be written")
+		return newHostError(scripting.NotGranted, given, "the grant is read-only")
 	}
 	return nil
 }

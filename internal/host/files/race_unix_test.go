@@ -84,12 +84,12 @@ func TestRace_fileReplaced(t *testing.T) {
 		want string
 	}{
 		{"a link that leads out", func(l *lab, file string) { l.must(os.Symlink("../secret.txt", file)) }, "UNAVAILABLE: app.log: the file cannot be used now"},
-		{"a link within", func(l *lab, file string) { l.must(os.Symlink("sub/deep.txt", file)) }, "UNAVAILABLE: app.log: another file has taken its name; try again"},
-		{"another file", func(l *lab, _ string) { l.put("logs/app.log", "other") }, "UNAVAILABLE: app.log: another file has taken its name; try again"},
-		{"a hard link", func(l *lab, file string) { l.must(os.Link(filepath.Join(l.top, "secret.txt"), file)) }, "DENIED: app.log: the file has another name, too (a hard link)"},
+		{"a link within", func(l *lab, file string) { l.must(os.Symlink("sub/deep.txt", file)) }, "UNAVAILABLE: app.log: another file now has its name; try again"},
+		{"another file", func(l *lab, _ string) { l.put("logs/app.log", "other") }, "UNAVAILABLE: app.log: another file now has its name; try again"},
+		{"a hard link", func(l *lab, file string) { l.must(os.Link(filepath.Join(l.top, "secret.txt"), file)) }, "DENIED: app.log: the file has a second hard link"},
 		{"a pipe", func(l *lab, file string) { l.must(syscall.Mkfifo(file, 0o600)) }, "DENIED: app.log: it is not a regular file"},
 		{"a folder", func(l *lab, file string) { l.must(os.Mkdir(file, 0o700)) }, "DENIED: app.log: it is a folder"},
-		{"nothing", func(*lab, string) {}, "NOT_FOUND: app.log: there is no such file or folder"},
+		{"nothing", func(*lab, string) {}, "NOT_FOUND: app.log: the file or directory does not exist"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLab(t)
@@ -155,7 +155,7 @@ func refusedAtOnce(l *lab, name string) {
 		want := "DENIED: " + name + ": it is not a regular file"
 		switch method {
 		case "list":
-			want = "NOT_FOUND: " + name + ": there is no such folder"
+			want = "NOT_FOUND: " + name + ": the directory does not exist"
 		case "stat":
 			if d := answerOf[statAnswer](l, l.do(method, at(name))); d.Type != typeOther || d.Size != 0 {
 				l.Errorf("stat %s: %+v", name, d)
@@ -190,10 +190,10 @@ func TestOpenRoot_moved(t *testing.T) {
 		want string
 	}{
 		"it is gone":                {func(l *lab) { l.must(os.RemoveAll(l.root)) }, "NOT_FOUND: the root of the grant does not exist"},
-		"it is a link":              {func(l *lab) { l.must(os.RemoveAll(l.root)); l.must(os.Symlink("logs-evil", l.root)) }, "DENIED: the root of the grant is no folder, or a link"},
-		"it is a file":              {func(l *lab) { l.must(os.RemoveAll(l.root)); l.put("logs", "x") }, "DENIED: the root of the grant is no folder, or a link"},
-		"it is a pipe":              {func(l *lab) { l.must(os.RemoveAll(l.root)); l.must(syscall.Mkfifo(l.root, 0o600)) }, "DENIED: the root of the grant is no folder, or a link"},
-		"a link leads there":        {func(l *lab) { l.must(os.Rename(l.top, l.top+"-2")); l.must(os.Symlink(l.top+"-2", l.top)) }, "DENIED: the root of the grant is not where it was when the tools were loaded"},
+		"it is a link":              {func(l *lab) { l.must(os.RemoveAll(l.root)); l.must(os.Symlink("logs-evil", l.root)) }, "DENIED: the root of the grant is not a directory, or is a link"},
+		"it is a file":              {func(l *lab) { l.must(os.RemoveAll(l.root)); l.put("logs", "x") }, "DENIED: the root of the grant is not a directory, or is a link"},
+		"it is a pipe":              {func(l *lab) { l.must(os.RemoveAll(l.root)); l.must(syscall.Mkfifo(l.root, 0o600)) }, "DENIED: the root of the grant is not a directory, or is a link"},
+		"a link leads there":        {func(l *lab) { l.must(os.Rename(l.top, l.top+"-2")); l.must(os.Symlink(l.top+"-2", l.top)) }, "DENIED: the root of the grant has moved since the tools were loaded"},
 		"it was never on this disk": {func(l *lab) { l.folder.Grant.ResolvedPath = "" }, "NOT_FOUND: the root of the grant does not exist"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -66,7 +66,7 @@ func (f *GrantedRoot) window(size int64, q *Operation) (from, to int64, err erro
 		from = max(0, size-q.tail)
 	}
 	if to-from > f.maxFile {
-		return 0, 0, newHostError(scripting.TooLarge, q.given, "at most %d bytes of a file are read here (max_file); read a part of it with max, tail or lines", f.maxFile)
+		return 0, 0, newHostError(scripting.TooLarge, q.given, "at most %d bytes of a file can be read (max_file); read a part of it with max, tail or lines", f.maxFile)
 	}
 	return from, to, nil
 }
@@ -166,7 +166,7 @@ func (l *lineReader) add(data []byte) error {
 			l.count++
 		}
 		if int64(len(l.kept)) > l.folder.maxFile {
-			return newHostError(scripting.TooLarge, l.q.given, "at most %d bytes of a file are read here (max_file); read fewer lines at once with from and max", l.folder.maxFile)
+			return newHostError(scripting.TooLarge, l.q.given, "at most %d bytes of a file can be read (max_file); read fewer lines at once with from and max", l.folder.maxFile)
 		}
 	}
 	return nil
@@ -211,7 +211,7 @@ func (f *GrantedRoot) list(ctx context.Context, root *openedRoot, q *Operation, 
 			}
 		}
 		if seen += len(found); seen > f.maxEntries {
-			return nil, newHostError(scripting.TooLarge, q.given, "the folder holds more than %d entries", f.maxEntries)
+			return nil, newHostError(scripting.TooLarge, q.given, "the directory has more than %d entries", f.maxEntries)
 		}
 		if errors.Is(err, io.EOF) {
 			break

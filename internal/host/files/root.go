@@ -24,7 +24,7 @@ type openedRoot struct {
 // openRoot opens the directory of a grant, and fails if it is not where it was when the grant
 // was loaded.
 func openRoot(g grant.FS) (*openedRoot, error) {
-	const away = "the root of the grant is not where it was when the tools were loaded"
+	const away = "the root of the grant has moved since the tools were loaded"
 	if g.ResolvedPath == "" {
 		return nil, newHostError(scripting.NotFound, "", "the root of the grant does not exist")
 	}
@@ -35,7 +35,7 @@ func openRoot(g grant.FS) (*openedRoot, error) {
 	case err != nil:
 		return nil, err
 	case !info.IsDir():
-		return nil, newHostError(scripting.Denied, "", "the root of the grant is no folder, or a link")
+		return nil, newHostError(scripting.Denied, "", "the root of the grant is not a directory, or is a link")
 	}
 	opened, err := os.OpenRoot(g.ResolvedPath)
 	if err != nil {
@@ -70,9 +70,9 @@ func (r *openedRoot) lstat(q *Operation) (fs.FileInfo, error) {
 func (r *openedRoot) checkDir(q *Operation, info fs.FileInfo) error {
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
-		return newHostError(scripting.Denied, q.given, "the path passes a link, and links are not followed")
+		return newHostError(scripting.Denied, q.given, "the path contains a link, and links are not followed")
 	case !info.IsDir():
-		return newHostError(scripting.NotFound, q.given, "there is no such folder")
+		return newHostError(scripting.NotFound, q.given, "the directory does not exist")
 	case deviceOf(info) != r.device:
 		return newHostError(scripting.Denied, q.given, "it is on another file system than the root")
 	}
@@ -92,7 +92,7 @@ func (r *openedRoot) checkRegular(q *Operation, info fs.FileInfo) error {
 	case deviceOf(info) != r.device:
 		return newHostError(scripting.Denied, q.given, "it is on another file system than the root")
 	case linkCount(info) > 1: // 0 for a file that was replaced in the meantime
-		return newHostError(scripting.Denied, q.given, "the file has another name, too (a hard link)")
+		return newHostError(scripting.Denied, q.given, "the file has a second hard link")
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func (r *openedRoot) open(q *Operation, flags int, accept func(*Operation, fs.Fi
 		err = accept(q, info)
 	}
 	if err == nil && !os.SameFile(before, info) {
-		err = newHostError(scripting.Unavailable, q.given, "another file has taken its name; try again")
+		err = newHostError(scripting.Unavailable, q.given, "another file now has its name; try again")
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, file.Close())
@@ -198,7 +198,7 @@ func (f *GrantedRoot) charge(given string, n int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if n > f.maxTotal-f.used {
-		return newHostError(scripting.TooLarge, given, "one call reads and writes at most %d bytes here (max_total)", f.maxTotal)
+		return newHostError(scripting.TooLarge, given, "one call reads and writes at most %d bytes (max_total)", f.maxTotal)
 	}
 	f.used += n
 	return nil
@@ -226,11 +226,11 @@ func parsePath(given string, roots ...string) (string, error) {
 	case len(given) > maxPath:
 		return "", newHostError(scripting.Invalid, "", "the path has more than %d bytes", maxPath)
 	case strings.ContainsFunc(given, isUnsafeRune) || !utf8.ValidString(given):
-		return "", newHostError(scripting.Invalid, given, "a path holds no control characters and no broken ones")
+		return "", newHostError(scripting.Invalid, given, "a path must not contain control characters or invalid UTF-8")
 	case strings.Contains(given, `\`) || hasDrive(given):
-		return "", newHostError(scripting.Invalid, given, "a path has forward slashes, and no drive")
+		return "", newHostError(scripting.Invalid, given, "a path needs forward slashes, without a drive")
 	case slices.Contains(strings.Split(given, "/"), ".."):
-		return "", newHostError(scripting.OutsideRoot, given, "a path does not go up with ..")
+		return "", newHostError(scripting.OutsideRoot, given, "a path must not contain ..")
 	}
 	name := path.Clean(given)
 	if path.IsAbs(name) {
@@ -242,7 +242,7 @@ func parsePath(given string, roots ...string) (string, error) {
 			}
 		}
 		if !below {
-			return "", newHostError(scripting.OutsideRoot, given, "the path is outside of the root")
+			return "", newHostError(scripting.OutsideRoot, given, "the path is outside the root")
 		}
 	}
 	return name, checkNames(given, name)
@@ -273,11 +273,11 @@ func checkName(name string) string {
 	case len(name) > maxName:
 		return "a name in a path has at most 255 bytes"
 	case strings.HasSuffix(name, ".") || strings.HasSuffix(name, " "):
-		return "a name in a path does not end with a dot or a space"
+		return "a name in a path must not end with a dot or a space"
 	case strings.HasPrefix(name, tempPrefix) && strings.HasSuffix(name, tempSuffix):
 		return "names like " + tempPrefix + "*" + tempSuffix + " are of files that are being written"
 	case !utf8.ValidString(name) || strings.ContainsFunc(name, isUnsafeRune) || strings.ContainsAny(name, `/\`) || hasDrive(name):
-		return "the name cannot be written in a path"
+		return "the name cannot be used in a path"
 	}
 	return ""
 }

@@ -67,7 +67,7 @@ func check(modules []Module) error {
 		case !isIdentifier(m.Name):
 			return fmt.Errorf("module %q: %w", m.Name, errName)
 		case known[m.Name]:
-			return fmt.Errorf("module %q: there is another one of this name", m.Name)
+			return fmt.Errorf("module %q: the name is used twice", m.Name)
 		case len(m.Functions) == 0:
 			return fmt.Errorf("module %q: it has no functions", m.Name)
 		}
@@ -86,7 +86,7 @@ func (m Module) check() error {
 		case !isIdentifier(f.Name):
 			return fmt.Errorf("function %q: %w", f.Name, errName)
 		case known[f.Name]:
-			return fmt.Errorf("function %q: there is another one of this name", f.Name)
+			return fmt.Errorf("function %q: the name is used twice", f.Name)
 		case f.Err != nil:
 			return fmt.Errorf("function %q: %w", f.Name, f.Err)
 		case f.Run == nil:
@@ -97,7 +97,7 @@ func (m Module) check() error {
 	return nil
 }
 
-var errName = errors.New("a name is 1 to 64 letters, digits and underscores, with no digit first, and none that objects have by themselves")
+var errName = errors.New("a name is 1 to 64 letters, digits and underscores, with no digit first, and not the name of a built-in member")
 
 func isIdentifier(name string) bool {
 	return identifier.MatchString(name) && !slices.Contains(reservedNames, name)
@@ -150,7 +150,7 @@ func (b *Broker) Functions(module string) []string {
 func (b *Broker) Check(module string, options json.RawMessage) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
-			err = errors.New("the module could not check them")
+			err = errors.New("the module could not check the arguments")
 		}
 	}()
 	check := b.checks[module]
@@ -158,7 +158,7 @@ func (b *Broker) Check(module string, options json.RawMessage) (err error) {
 	case check != nil:
 		return check(slices.Clone(options))
 	case string(options) != "{}":
-		return errors.New("the module takes none")
+		return errors.New("the module takes no arguments")
 	}
 	return nil
 }
@@ -185,7 +185,7 @@ func (b *Broker) Do(ctx context.Context, call CallInfo, module, function string,
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err == nil && len(answer) > maxResult:
-		return nil, &scripting.HostError{Code: scripting.TooLarge, Message: fmt.Sprintf("the answer of modules.%s.%s has more than %d MiB", module, function, maxResult>>20)}
+		return nil, &scripting.HostError{Code: scripting.TooLarge, Message: fmt.Sprintf("the result of modules.%s.%s has more than %d MiB", module, function, maxResult>>20)}
 	case err == nil && !json.Valid(answer):
 		err = errors.New("the result is not JSON")
 	}

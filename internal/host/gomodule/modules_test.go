@@ -32,11 +32,11 @@ func TestNew_invalidModules(t *testing.T) {
 		`module "1a": a name`:                    {{Name: "1a", Functions: good}},
 		`module "then": a name`:                  {{Name: "then", Functions: good}},
 		`module "__proto__": a name`:             {{Name: "__proto__", Functions: good}},
-		`module "m": there is another`:           {{Name: "m", Functions: good}, {Name: "m", Functions: good}},
+		`module "m": the name is used`:           {{Name: "m", Functions: good}, {Name: "m", Functions: good}},
 		`module "m": it has no functions`:        {{Name: "m"}},
 		`function "constructor": a name`:         {{Name: "m", Functions: []Function{{Name: "constructor", Run: echo}}}},
 		`function "zoë": a name`:                 {{Name: "m", Functions: []Function{{Name: "zoë", Run: echo}}}},
-		`function "f": there is another`:         {{Name: "m", Functions: []Function{{Name: "f", Run: echo}, {Name: "f", Run: echo}}}},
+		`function "f": the name is used`:         {{Name: "m", Functions: []Function{{Name: "f", Run: echo}, {Name: "f", Run: echo}}}},
 		`function "f": it is nil`:                {{Name: "m", Functions: []Function{{Name: "f"}}}},
 		`module "m": function "f": out of order`: {{Name: "m", Functions: []Function{{Name: "f", Run: echo, Err: errors.New("out of order")}}}},
 		`module "` + strings.Repeat("a", 65):     {{Name: strings.Repeat("a", 65), Functions: good}},
@@ -102,7 +102,7 @@ func TestDo_failures(t *testing.T) {
 	})
 	for function, want := range map[string]string{
 		"refuses": "NOT_FOUND: no account", "fails": "UNAVAILABLE: modules.m.fails failed", "panics": "UNAVAILABLE: modules.m.panics failed",
-		"exits": "UNAVAILABLE: modules.m.exits failed", "huge": "TOO_LARGE: the answer of modules.m.huge has more than 4 MiB",
+		"exits": "UNAVAILABLE: modules.m.exits failed", "huge": "TOO_LARGE: the result of modules.m.huge has more than 4 MiB",
 		"noise": "UNAVAILABLE: modules.m.noise failed", "nothing": "UNAVAILABLE: modules.m.nothing failed", "absent": "NOT_GRANTED: the module has no such function",
 	} {
 		if got, err := b.Do(t.Context(), CallInfo{Kind: "tool"}, "m", function, nil); err == nil || err.Error() != want {

@@ -48,7 +48,7 @@ func (b *Broker) Do(ctx context.Context, g grant.KV, space, op string, payload [
 		"cas": (*operation).cas, "list": (*operation).list, "incr": (*operation).incr,
 	}[strings.TrimPrefix(op, Prefix)]
 	if !known {
-		return nil, newHostError(scripting.NotGranted, "kept values have no operation "+op)
+		return nil, newHostError(scripting.NotGranted, "kv has no operation "+op)
 	}
 	store, err := b.open()
 	if err != nil {
@@ -69,13 +69,13 @@ func (b *Broker) failed(ctx context.Context, err error) error {
 	case errors.As(err, &refusal):
 		return refusal
 	case errors.Is(err, state.ErrRoom):
-		return newHostError(scripting.TooLarge, "there is no room for more: the grant bounds the keys, and the bytes of all keys and values")
+		return newHostError(scripting.TooLarge, "the grant allows no more keys, or no more bytes of keys and values")
 	}
 	b.logger.WarnContext(ctx, "kv operation failed", slog.String("error", err.Error()))
 	if errors.As(err, &full) {
-		return newHostError(scripting.Unavailable, "the server has no room for more values")
+		return newHostError(scripting.Unavailable, "the server cannot store more values")
 	}
-	return newHostError(scripting.Unavailable, "the server cannot keep values now")
+	return newHostError(scripting.Unavailable, "the server cannot store values now")
 }
 
 // Subject is the script that runs, and its caller.
@@ -96,13 +96,13 @@ func SpaceName(g grant.KV, r Subject) (string, error) {
 		return encodeParts(g.Scope, g.Name), nil
 	case grant.ScopeSession:
 		if r.Caller.Source.Session == "" {
-			return "", newHostError(scripting.Invalid, "the values belong to a session, and this call has none")
+			return "", newHostError(scripting.Invalid, "the scope is session, and this call has no session")
 		}
 		return encodeParts(g.Scope, g.Name, r.Caller.Source.Session), nil
 	case grant.ScopePrincipal:
 		p := r.Caller.Principal
 		if p.ID == "" && p.Kind == "" {
-			return "", newHostError(scripting.Invalid, "the values belong to a principal, and this call has none")
+			return "", newHostError(scripting.Invalid, "the scope is principal, and this call has no principal")
 		}
 		return encodeParts(g.Scope, g.Name, p.ID, string(p.Kind), p.Issuer), nil
 	}

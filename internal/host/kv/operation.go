@@ -138,14 +138,14 @@ func (o *operation) incr() (any, error) {
 		by = *o.By
 	}
 	if by > maxWhole || by < -maxWhole {
-		return nil, newHostError(scripting.Invalid, "what is added is too large")
+		return nil, newHostError(scripting.Invalid, "the added number is too large")
 	}
 	var sum json.RawMessage
 	_, err := o.change(func(old state.Pair, now time.Time) (state.Pair, error) {
 		n, ok := parseInteger(old.Value)
 		switch {
 		case !ok:
-			return old, newHostError(scripting.Invalid, "the key holds no whole number")
+			return old, newHostError(scripting.Invalid, "the value of the key is not an integer")
 		case n+by > maxWhole || n+by < -maxWhole:
 			return old, newHostError(scripting.Invalid, "the sum is too large")
 		}
@@ -188,7 +188,7 @@ func (o *operation) checkValue() error {
 	case len(o.Value) == 0:
 		return newHostError(scripting.Invalid, "the value is missing")
 	case int64(len(o.Value)) > o.grant.MaxValue:
-		return newHostError(scripting.TooLarge, fmt.Sprintf("the value takes %d bytes as JSON, and the grant allows %d", len(o.Value), o.grant.MaxValue))
+		return newHostError(scripting.TooLarge, fmt.Sprintf("the value has %d bytes as JSON, and the grant allows %d", len(o.Value), o.grant.MaxValue))
 	}
 	return nil
 }
@@ -201,9 +201,9 @@ func (o *operation) ttl() (time.Duration, error) {
 	ms := *o.TTL
 	switch {
 	case ms <= 0 || ms > maxTTL.Milliseconds():
-		return 0, newHostError(scripting.Invalid, "ttl is a number of milliseconds, of a year at most")
+		return 0, newHostError(scripting.Invalid, "ttl is a number of milliseconds, at most a year")
 	case o.grant.TTL > 0 && ms > o.grant.TTL.Milliseconds():
-		return 0, newHostError(scripting.NotGranted, fmt.Sprintf("the grant keeps values for %s at most", o.grant.TTL))
+		return 0, newHostError(scripting.NotGranted, fmt.Sprintf("the grant stores values for at most %s", o.grant.TTL))
 	}
 	return time.Duration(ms) * time.Millisecond, nil
 }

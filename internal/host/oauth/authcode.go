@@ -37,9 +37,9 @@ type storedToken struct {
 }
 
 var (
-	errUnknownUser = &scripting.HostError{Code: scripting.Consent, Message: "this needs a token of the user, and the server does not know who the caller is"}
-	errNotReturned = &scripting.HostError{Code: scripting.Consent, Message: "the user has not come back yet; call again when they have"}
-	errNotAllowed  = errors.New("the user did not allow it")
+	errUnknownUser = &scripting.HostError{Code: scripting.Consent, Message: "this needs a user token, and the caller is not authenticated"}
+	errNotReturned = &scripting.HostError{Code: scripting.Consent, Message: "the user has not finished the authorization; call again afterwards"}
+	errNotAllowed  = errors.New("the user denied access")
 	errNoCallback  = errors.New("the authorization cannot be completed")
 )
 
@@ -89,7 +89,7 @@ func (u *UserTokens) Token(ctx context.Context) (string, error) {
 		case at == stageDone:
 			return "", u.authorizationError(v)
 		case at == stageSent || at == stageAtProvider && !who.Prompted:
-			return "", &scripting.HostError{Code: scripting.Consent, Message: "the user has not allowed it yet", Details: v.page}
+			return "", &scripting.HostError{Code: scripting.Consent, Message: "the user has not granted access yet", Details: v.page}
 		case at == stageCodeShown:
 			return "", u.codePrompt(v)
 		}

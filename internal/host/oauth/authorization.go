@@ -47,12 +47,12 @@ const (
 )
 
 var (
-	errRemoteUser = &scripting.HostError{Code: scripting.Consent, Message: "this needs a token of the user, who can give it only on the machine of the server, over stdio; " +
-		"for callers over HTTP the operator of the server sets redirect_url = \"https://HOST/oauth/NAME\""}
-	errNoFront = &scripting.HostError{Code: scripting.Consent, Message: "users come back over HTTP, by which this process is not reached; " +
+	errRemoteUser = &scripting.HostError{Code: scripting.Consent, Message: "this needs a user token, which users can grant only on the machine of the server, over stdio; " +
+		"for callers over HTTP, the operator sets redirect_url = \"https://HOST/oauth/NAME\""}
+	errNoFront = &scripting.HostError{Code: scripting.Consent, Message: "the browser returns over HTTP, and this process does not serve HTTP; " +
 		"run mcpd serve without --stdio, or set redirect_url = \"http://127.0.0.1:PORT/PATH\""}
-	errFormsUnsupported      = &scripting.HostError{Code: scripting.Consent, Message: "this needs a token of the user, and the client of the call cannot ask them for the code that proves whose it is: it lacks the capability elicitation.form"}
-	errTooManyAuthorizations = &scripting.HostError{Code: scripting.Consent, Message: "too many users are on the way to the authorization server; call again in ten minutes"}
+	errFormsUnsupported      = &scripting.HostError{Code: scripting.Consent, Message: "this needs a user token, and the client cannot ask the user for the confirmation code: it lacks the capability elicitation.form"}
+	errTooManyAuthorizations = &scripting.HostError{Code: scripting.Consent, Message: "too many authorizations are in progress; call again in ten minutes"}
 )
 
 // Users returns the user tokens of a client. It returns the same object for the same key, and

@@ -69,8 +69,8 @@ func TestUserTokens_refused(t *testing.T) {
 		query url.Values
 		want  string
 	}{
-		"a refusal":    {url.Values{"error": {"access_denied"}}, "CONSENT: the user did not allow it"},
-		"nothing":      {nil, "CONSENT: the user did not allow it"},
+		"a refusal":    {url.Values{"error": {"access_denied"}}, "CONSENT: the user denied access"},
+		"nothing":      {nil, "CONSENT: the user denied access"},
 		"a wrong code": {url.Values{"code": {"stolen"}}, ": the token server answered 400 (invalid_grant)"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestUserTokens_refused(t *testing.T) {
 				t.Error(got)
 			}
 			// A caller that starts waiting after the end is prompted once more.
-			if err := <-waited; err == nil || !strings.HasSuffix(err.Error(), test.want) && !strings.Contains(err.Error(), "has not allowed it yet") || strings.Contains(err.Error(), "hunter2") {
+			if err := <-waited; err == nil || !strings.HasSuffix(err.Error(), test.want) && !strings.Contains(err.Error(), "has not granted access yet") || strings.Contains(err.Error(), "hunter2") {
 				t.Errorf("the waiting call gets %v", err)
 			}
 		})

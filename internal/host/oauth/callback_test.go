@@ -182,7 +182,7 @@ func TestConfirmCode_declined(t *testing.T) {
 	_, question, _ := h.token("ada", true)
 	h.users.broker.HandleAnswer("ada", []byte(question), PromptAnswer{})
 	h.users.broker.HandleAnswer("ada", []byte(question), PromptAnswer{Accepted: true, Code: code})
-	if token, _, err := h.token("ada", true); token != "" || !strings.Contains(fmt.Sprint(err), "did not allow it") {
+	if token, _, err := h.token("ada", true); token != "" || !strings.Contains(fmt.Sprint(err), "the user denied access") {
 		t.Errorf("got %q, %v", token, err)
 	}
 	page := h.page("ada")
@@ -256,7 +256,7 @@ func TestMatchesRedirect_port(t *testing.T) {
 
 func TestToken_withoutForms(t *testing.T) {
 	h := newHall(t)
-	for want, who := range map[string]Caller{"does not know who the caller is": {SupportsForms: true}, "elicitation.form": {User: "ada"}} {
+	for want, who := range map[string]Caller{"the caller is not authenticated": {SupportsForms: true}, "elicitation.form": {User: "ada"}} {
 		if _, err := h.users.Token(WithCaller(t.Context(), who)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error of %+v: %v", who, err)
 		}

@@ -163,7 +163,7 @@ func (s *ClientCredentials) Token(ctx context.Context) (string, error) {
 	case held: // the next one is being fetched, or in backoff
 		return current, nil
 	case flying == nil:
-		return "", fmt.Errorf("%s: %w (it is asked again in %s)", s.client.TokenURL, failure, pause.Round(time.Second))
+		return "", fmt.Errorf("%s: %w (next attempt in %s)", s.client.TokenURL, failure, pause.Round(time.Second))
 	}
 	select {
 	case <-flying.done:

@@ -201,7 +201,7 @@ func TestClientCredentials_backoff(t *testing.T) {
 			if got := token(); got != failure || d.count() != i+1 {
 				t.Fatalf("got %q after %d requests", got, d.count())
 			}
-			if got, want := token(), fmt.Sprintf("%s (it is asked again in %s)", failure, pause*time.Second); got != want || d.count() != i+1 {
+			if got, want := token(), fmt.Sprintf("%s (next attempt in %s)", failure, pause*time.Second); got != want || d.count() != i+1 {
 				t.Fatalf("got %q after %d requests, want %q", got, d.count(), want)
 			}
 			time.Sleep(pause * time.Second)

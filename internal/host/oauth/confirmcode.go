@@ -16,7 +16,7 @@ import (
 // maxCodeAttempts is how often a user may enter the code of a page.
 const maxCodeAttempts = 3
 
-var errCode = errors.New("the code was wrong three times; nothing was joined, and the next call starts over")
+var errCode = errors.New("the code was wrong three times; the next call starts a new authorization")
 
 // newCode returns a code of 40 random bits that is easy to type.
 func newCode() string {
@@ -61,7 +61,7 @@ func (c Client) form(mark string, left int) []byte {
 func (u *UserTokens) codePrompt(v *authorization) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return &scripting.HostError{Code: scripting.Consent, Message: "the user has not typed the code yet", Details: v.forms[max(v.attemptsLeft, 1)-1]}
+	return &scripting.HostError{Code: scripting.Consent, Message: "the user has not entered the code yet", Details: v.forms[max(v.attemptsLeft, 1)-1]}
 }
 
 // IsPrompt reports whether parameters of elicitation/create are byte for byte a prompt of one

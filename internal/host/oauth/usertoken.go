@@ -37,7 +37,7 @@ func (h tokenEntry) current(now time.Time) (token string, ok bool, err error) {
 	case now.Before(h.Renew), lasts && now.Before(h.retryAt):
 		return h.Access, true, nil
 	case now.Before(h.retryAt):
-		return "", true, fmt.Errorf("%w (it is asked again in %s)", h.failure, h.retryAt.Sub(now).Round(time.Second))
+		return "", true, fmt.Errorf("%w (next attempt in %s)", h.failure, h.retryAt.Sub(now).Round(time.Second))
 	}
 	return "", false, nil
 }

@@ -53,7 +53,7 @@ func TestUserTokens_backoff(t *testing.T) {
 	const failure = "answered 400 (server_error)"
 	for i, pause := range []time.Duration{2, 4, 8, 16, 32, 60, 60} {
 		c.wantAsked("ada", failure, i+2)
-		c.wantAsked("ada", fmt.Sprintf("%s (it is asked again in %s)", failure, pause*time.Second), i+2)
+		c.wantAsked("ada", fmt.Sprintf("%s (next attempt in %s)", failure, pause*time.Second), i+2)
 		c.pass(pause * time.Second)
 	}
 	c.refuse("")

@@ -63,7 +63,7 @@ func (b *Broker) Do(ctx context.Context, d Database, method string, payload []by
 	}
 	driver := b.options.Drivers[d.Driver]
 	if driver == nil {
-		return nil, NewHostError(scripting.Unavailable, r.Name, "the program has no driver of the database")
+		return nil, NewHostError(scripting.Unavailable, r.Name, "the program has no driver for the database")
 	}
 	a := &Rows{name: r.Name, maxRows: d.MaxRows, redact: b.options.Redact}
 	if err := b.run(ctx, d, r, a); err != nil {
@@ -78,7 +78,7 @@ func (b *Broker) run(ctx context.Context, d Database, r *Query, a *Rows) error {
 	if d.PathFromCall {
 		driver, ok := b.options.Drivers[d.Driver].(FileDriver)
 		if !ok {
-			return NewHostError(scripting.Unavailable, r.Name, "the driver of the database reads no file that a call chooses")
+			return NewHostError(scripting.Unavailable, r.Name, "the driver of the database does not support files that a call chooses")
 		}
 		return queryFile(ctx, driver, d.SQL, r, a)
 	}

@@ -169,8 +169,8 @@ func TestQuery_values(t *testing.T) {
 		}
 	}
 	for payload, want := range map[string]string{
-		`{"statement":"s1"}`: "INVALID: s1: the parameter :v has no value; give null for none", `{"statement":"s1","params":{"v":1,"w":2}}`: "INVALID: s1: the statement has no parameter :w",
-		`[]`: "INVALID: the operation is malformed", `{"statement":"s1","path":"shop.db","params":{"v":1}}`: "INVALID: s1: a file is opened first where the grant has a root, and nowhere else",
+		`{"statement":"s1"}`: "INVALID: s1: the parameter :v has no value; pass null for no value", `{"statement":"s1","params":{"v":1,"w":2}}`: "INVALID: s1: the statement has no parameter :w",
+		`[]`: "INVALID: the operation is malformed", `{"statement":"s1","path":"shop.db","params":{"v":1}}`: "INVALID: s1: use open only with a grant that has a root",
 		`{"statement":"s1","params":{"v":NaN}}`: "INVALID: the operation is malformed",
 	} {
 		if got := l.do(l.fixed(false), "query", payload); got != want {
@@ -186,8 +186,8 @@ func TestQuery_limits(t *testing.T) {
 		"SELECT absent FROM users", "SELECT 9e999 AS a, -9e999 AS b")
 	for payload, want := range map[string]string{
 		`{"statement":"s2","params":{"most":101}}`: "TOO_LARGE: s2: there are more than 100 rows (max_rows); write a LIMIT, or raise max_rows",
-		`{"statement":"s3"}`:                       "TOO_LARGE: s3: the rows take more than 4 MiB; ask for fewer rows or columns",
-		`{"statement":"s4"}`:                       "INVALID: s4: two columns are called a; give one another name with AS",
+		`{"statement":"s3"}`:                       "TOO_LARGE: s3: the rows have more than 4 MiB; select fewer rows or columns",
+		`{"statement":"s4"}`:                       "INVALID: s4: two columns have the name a; rename one with AS",
 		`{"statement":"s5"}`:                       `{"columns":["name","data","id"],"rows":[["ann",{"base64":"AP8="},1],["bob",null,2],["[secret:x]",1.5,"9007199254740993"]]}`,
 		`{"statement":"s6"}`:                       "TOO_LARGE: s6: a text or blob has more than 1 MiB",
 		`{"statement":"s7"}`:                       "INVALID: s7: SQLite refuses the statement: no such column: absent",
@@ -207,7 +207,7 @@ func TestQuery_cancel(t *testing.T) {
 	const endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT "
 	for _, g := range []grant.SQL{l.fixed(false, endless+"count(*) AS n FROM n"), l.fixed(false, endless+"i FROM n WHERE i < 0"), l.fixed(true, "DELETE FROM users WHERE id IN ("+endless+"i FROM n)")} {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-		if got := l.within(ctx, g, "query", `{"statement":"s2"}`); got != "TIMEOUT: s2: the database was not done in time" {
+		if got := l.within(ctx, g, "query", `{"statement":"s2"}`); got != "TIMEOUT: s2: the database did not respond in time" {
 			t.Errorf("got %s", got)
 		}
 		cancel()
@@ -224,23 +224,23 @@ func TestExec_writeGrant(t *testing.T) {
 	l := newLab(t)
 	statements := []string{"INSERT INTO users (name) VALUES (:name)", "UPDATE users SET data = NULL", "INSERT INTO users (name) VALUES (:name) RETURNING name"}
 	for payload, want := range map[string]string{
-		`{"statement":"s2","params":{"name":"eve"}}`: "NOT_GRANTED: s2: the grant lets nothing be changed",
+		`{"statement":"s2","params":{"name":"eve"}}`: "NOT_GRANTED: s2: the grant does not allow changes",
 	} {
 		if got := l.do(l.fixed(false, statements...), "exec", payload); got != want {
 			t.Errorf("%s: got %s", payload, got)
 		}
 	}
-	if got := l.do(l.fixed(false, statements...), "query", `{"statement":"s2","params":{"name":"eve"}}`); got != "DENIED: s2: the statement does what the grant does not allow" {
+	if got := l.do(l.fixed(false, statements...), "query", `{"statement":"s2","params":{"name":"eve"}}`); got != "DENIED: s2: the grant does not allow the statement" {
 		t.Errorf("a query that writes: %s", got)
 	}
 	for _, c := range []struct{ method, payload, want string }{
 		{"exec", `{"statement":"s2","params":{"name":"eve"}}`, `{"changes":1}`},
-		{"exec", `{"statement":"s2","params":{"name":"eve"}}`, "INVALID: s2: a constraint of the database refuses the row"},
+		{"exec", `{"statement":"s2","params":{"name":"eve"}}`, "INVALID: s2: a constraint of the database rejects the row"},
 		{"exec", `{"statement":"s3"}`, `{"changes":4}`},
 		{"query", `{"statement":"s4","params":{"name":"dan"}}`, `{"columns":["name"],"rows":[["dan"]]}`},
 		{"exec", `{"statement":"s0","params":{"name":"dan"}}`, `{"changes":0}`},
 		{"vacuum", `{"statement":"s0"}`, "NOT_GRANTED: databases have no such operation"},
-		{"open", `{"path":"shop.db"}`, "INVALID: a file is opened first where the grant has a root, and nowhere else"},
+		{"open", `{"path":"shop.db"}`, "INVALID: use open only with a grant that has a root"},
 	} {
 		if got := l.do(l.fixed(true, statements...), c.method, c.payload); got != c.want {
 			t.Errorf("%s %s: got %s, want %s", c.method, c.payload, got, c.want)
@@ -313,7 +313,7 @@ func TestQueryFile_wal(t *testing.T) {
 	l.must(err)
 	_, err = db.Exec("PRAGMA journal_mode = WAL; INSERT INTO users (name) VALUES ('eve')")
 	l.must(err)
-	if got := l.do(l.chosen(), "query", `{"path":"shop.db","statement":"s2"}`); !strings.HasPrefix(got, scripting.Unavailable+": shop.db: another program is at work") {
+	if got := l.do(l.chosen(), "query", `{"path":"shop.db","statement":"s2"}`); !strings.HasPrefix(got, scripting.Unavailable+": shop.db: another program uses the database") {
 		t.Errorf("while it is open: %s", got)
 	}
 	l.must(db.Close())

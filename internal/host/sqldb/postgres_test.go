@@ -97,10 +97,10 @@ func refusalsOfPostgres(t *testing.T, l *lab, s *server) {
 		"SELECT 1 AS a, 2 AS a", "SELECT generate_series(1, 101) AS a", "SELECT repeat('x', 3000000) AS a FROM generate_series(1, 2)", "SELECT repeat('x', 30000000) AS a", "COMMIT", "SELECT * FROM users FOR UPDATE",
 		"WITH x AS (DELETE FROM users RETURNING id) SELECT * FROM x", "SELECT set_config('default_transaction_read_only', 'off', false)")
 	for payload, want := range map[string]string{
-		`{"statement":"s0"}`: "DENIED: s0: the statement does what", `{"statement":"s1"}`: "", `{"statement":"s2"}`: "INVALID: s2: the statement cannot be read",
+		`{"statement":"s0"}`: "DENIED: s0: the grant, or the role of the server, does not allow", `{"statement":"s1"}`: "", `{"statement":"s2"}`: "INVALID: s2: the statement cannot be read",
 		`{"statement":"s3","params":{"a":"1; DROP TABLE users"}}`: "INVALID: s3: PostgreSQL cannot run the statement with these values", `{"statement":"s3","params":{"a":1.5}}`: "INVALID: s3: PostgreSQL cannot",
-		`{"statement":"s4"}`: `INVALID: s4: PostgreSQL refuses the statement: column "absent" does not exist`, `{"statement":"s5"}`: "INVALID: s5: two columns are called a", `{"statement":"s6"}`: "TOO_LARGE: s6: there are more than 100 rows",
-		`{"statement":"s7"}`: "TOO_LARGE: s7: the rows take more than 4 MiB", `{"statement":"s8"}`: "TOO_LARGE: s8: a row takes more than 8 MiB", `{"statement":"s10"}`: "DENIED: s10: the statement does what", `{"statement":"s11"}`: "DENIED: s11: the statement does what",
+		`{"statement":"s4"}`: `INVALID: s4: PostgreSQL refuses the statement: column "absent" does not exist`, `{"statement":"s5"}`: "INVALID: s5: two columns have the name a", `{"statement":"s6"}`: "TOO_LARGE: s6: there are more than 100 rows",
+		`{"statement":"s7"}`: "TOO_LARGE: s7: the rows have more than 4 MiB", `{"statement":"s8"}`: "TOO_LARGE: s8: a row has more than 8 MiB", `{"statement":"s10"}`: "DENIED: s10: the grant, or the role of the server, does not allow", `{"statement":"s11"}`: "DENIED: s11: the grant, or the role of the server, does not allow",
 	} {
 		if got := l.do(reading, "query", payload); want != "" && !strings.HasPrefix(got, want) {
 			t.Errorf("%s: got %.200s, want %s", payload, got, want)
@@ -113,7 +113,7 @@ func refusalsOfPostgres(t *testing.T, l *lab, s *server) {
 	writing := s.grant(true, "INSERT INTO users (id, name) VALUES (:id, :name) RETURNING id", "DELETE FROM users WHERE id = :id")
 	for _, c := range []struct{ method, payload, want string }{
 		{"query", `{"statement":"s0","params":{"id":7,"name":"eve"}}`, `{"columns":["id"],"rows":[[7]]}`},
-		{"query", `{"statement":"s0","params":{"id":8,"name":"eve"}}`, "INVALID: s0: a constraint of the database refuses the row"},
+		{"query", `{"statement":"s0","params":{"id":8,"name":"eve"}}`, "INVALID: s0: a constraint of the database rejects the row"},
 		{"exec", `{"statement":"s1","params":{"id":7}}`, `{"changes":1}`},
 	} {
 		if got := l.do(writing, c.method, c.payload); got != c.want {
@@ -126,7 +126,7 @@ func endsInPostgres(t *testing.T, l *lab, s *server) {
 	watch := s.grant(false, "SELECT count(*) AS n FROM pg_stat_activity WHERE state = 'active' AND query LIKE :what")
 	for _, text := range []string{"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i FROM n) SELECT count(*) AS endless FROM n", "SELECT pg_sleep(600) AS endless"} {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		if got := l.within(ctx, s.grant(false, text), "query", `{"statement":"s0"}`); got != "TIMEOUT: s0: the database was not done in time" {
+		if got := l.within(ctx, s.grant(false, text), "query", `{"statement":"s0"}`); got != "TIMEOUT: s0: the database did not respond in time" {
 			t.Errorf("got %s", got)
 		}
 		cancel()
@@ -163,7 +163,7 @@ func connectionsOfPostgres(t *testing.T, l *lab, s *server) {
 	}
 	bad := s.grant(false, "SELECT 3 AS three")
 	bad.DSN.Parts = []grant.Part{{Literal: "postgres://app@localhost/postgres?sslmode=disable"}}
-	if got := one(bad); got != "UNAVAILABLE: s0: the database cannot be reached, or refuses the server" {
+	if got := one(bad); got != "UNAVAILABLE: s0: the database cannot be reached, or rejects the connection" {
 		t.Errorf("without a password: %s", got)
 	}
 	bad.DSN.Parts = []grant.Part{{Literal: "postgres://app:"}, {Secret: "gone"}, {Literal: "@localhost/postgres"}}

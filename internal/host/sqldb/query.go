@@ -58,9 +58,9 @@ func (d Database) Parse(method string, data []byte) (*Query, error) {
 	case method != "open" && method != "query" && method != "exec":
 		return nil, NewHostError(scripting.NotGranted, "", "databases have no such operation")
 	case method == "exec" && !d.Write:
-		return nil, NewHostError(scripting.NotGranted, in.Statement, "the grant lets nothing be changed")
+		return nil, NewHostError(scripting.NotGranted, in.Statement, "the grant does not allow changes")
 	case d.PathFromCall != (in.Path != nil) || method == "open" && !d.PathFromCall:
-		return nil, NewHostError(scripting.Invalid, in.Statement, "a file is opened first where the grant has a root, and nowhere else")
+		return nil, NewHostError(scripting.Invalid, in.Statement, "use open only with a grant that has a root")
 	}
 	if d.PathFromCall {
 		if err := r.setFile(d, *in.Path); err != nil || method == "open" {
@@ -85,7 +85,7 @@ func (r *Query) bind(d Database, params map[string]json.RawMessage) error {
 	statement, ok := d.statements[r.Name]
 	switch {
 	case !ok:
-		return NewHostError(scripting.NotGranted, r.Name, "the grant has no such statement; statements are run by their name")
+		return NewHostError(scripting.NotGranted, r.Name, "the grant has no such statement; use the name of a statement block")
 	case statement == nil:
 		return NewHostError(scripting.Invalid, r.Name, "the statement cannot be read")
 	}
@@ -98,7 +98,7 @@ func (r *Query) bind(d Database, params map[string]json.RawMessage) error {
 	for _, name := range r.Statement.Parameters {
 		given, ok := params[name]
 		if !ok {
-			return NewHostError(scripting.Invalid, r.Name, "the parameter :%s has no value; give null for none", name)
+			return NewHostError(scripting.Invalid, r.Name, "the parameter :%s has no value; pass null for no value", name)
 		}
 		v, problem := parseValue(given)
 		if problem != "" {
@@ -123,7 +123,7 @@ func parseValue(data json.RawMessage) (v any, problem string) {
 		case special.Integer != nil && special.Base64 == nil:
 			n, err := strconv.ParseInt(*special.Integer, 10, 64)
 			if err != nil {
-				return nil, "is no whole number of 64 bits"
+				return nil, "is not a 64-bit integer"
 			}
 			return n, ""
 		case special.Base64 != nil && special.Integer == nil:
@@ -156,9 +156,9 @@ func textProblem(text string) string {
 	case len(text) > MaxText:
 		return "is longer than 1 MiB"
 	case strings.Contains(text, "\x00"):
-		return "holds a NUL, which is no part of a text; give bytes"
+		return "contains a NUL, which text cannot contain; pass bytes"
 	case !utf8.ValidString(text):
-		return "is no text; give bytes"
+		return "is not text; pass bytes"
 	}
 	return ""
 }
@@ -177,7 +177,7 @@ func (r *Query) String() string {
 // queryFile runs a query on a file chosen by the call. The driver reads the checked file
 // itself. It takes no lock, and detects concurrent writes afterwards.
 func queryFile(ctx context.Context, driver FileDriver, g grant.SQL, r *Query, a *Rows) error {
-	const busy = "another program is at work on the database (a -wal or -journal file holds changes); try again when it is done"
+	const busy = "another program uses the database (a -wal or -journal file holds changes); try again when it is done"
 	opened, _, err := files.OpenFile(grant.FS{Root: g.Path, ResolvedPath: g.ResolvedPath}, r.given, busy, "-wal", "-journal")
 	if err != nil {
 		return err

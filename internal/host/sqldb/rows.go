@@ -36,7 +36,7 @@ func (a *Rows) SetColumns(columns []string) error {
 	taken := map[string]bool{}
 	for _, name := range columns {
 		if taken[name] {
-			return NewHostError(scripting.Invalid, a.name, "two columns are called %s; give one another name with AS", quoteName(name))
+			return NewHostError(scripting.Invalid, a.name, "two columns have the name %s; rename one with AS", quoteName(name))
 		}
 		taken[name] = true
 		a.size += len(name)
@@ -55,7 +55,7 @@ func (a *Rows) CheckSize(size int) error {
 	case len(a.Rows) >= a.maxRows:
 		return NewHostError(scripting.TooLarge, a.name, "there are more than %d rows (max_rows); write a LIMIT, or raise max_rows", a.maxRows)
 	case a.size > MaxRowsSize:
-		return NewHostError(scripting.TooLarge, a.name, "the rows take more than 4 MiB; ask for fewer rows or columns")
+		return NewHostError(scripting.TooLarge, a.name, "the rows have more than 4 MiB; select fewer rows or columns")
 	}
 	return nil
 }
@@ -232,7 +232,7 @@ func explain(ctx context.Context, driver Driver, r *Query, err error) error {
 	case errors.As(err, &known):
 		return known
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return NewHostError(scripting.TimedOut, given, "the database was not done in time")
+		return NewHostError(scripting.TimedOut, given, "the database did not respond in time")
 	case ctx.Err() != nil:
 		return NewHostError(scripting.Unavailable, given, "the call was cancelled")
 	}

@@ -94,9 +94,9 @@ func (c *compilation) checkShape(function *ast.FunctionLiteral) (wrong bool) {
 
 // reportUncalled reports that the script is a function, which starts at start.
 func (c *compilation) reportUncalled(start file.Idx) {
-	detail := "a script is the body of a function: write its statements alone, without the function around them" + c.inputHint()
+	detail := "a script is the body of a function: write only its statements, without the function around them" + c.inputHint()
 	if c.src.Kind == source.Code {
-		detail = "write its statements alone, or call it at the end: main()"
+		detail = "write only its statements, or call it at the end: main()"
 	}
 	c.report(diag.Diagnostic{
 		Severity: diag.Error, Code: "script-syntax", Summary: "the " + c.kindName() + " is a function that nothing calls",
@@ -186,7 +186,7 @@ func (c *compilation) declares() (what, advice string) {
 	case source.Resource:
 		return "parameter", "parameters are the {variables} of the uri_template"
 	case source.Complete:
-		return "parameter", "parameters are the variables or arguments of what is completed"
+		return "parameter", "parameters are the variables of the template, or the arguments of the prompt"
 	case source.Prompt:
 		return "argument", "declare it with an argument block"
 	}

@@ -212,7 +212,7 @@ func unknownCodeNameAdvice(name string) (advice string, ok bool) {
 		return advice, true
 	}
 	if _, elsewhere := otherHostHints[name]; elsewhere {
-		return "code reaches nothing but its tools", true
+		return "code can use only its tools", true
 	}
 	advice = metaToolHint(name)
 	return advice, advice != ""
@@ -221,19 +221,19 @@ func unknownCodeNameAdvice(name string) (advice string, ok bool) {
 // codeHints is advice for names that scripts have and agent code lacks.
 var codeHints = byName([]hint{
 	{"eval", "text cannot be run as code here"},
-	{"require", "nothing can be imported: the tools are there already"},
+	{"require", "nothing can be imported: all tools are available"},
 	{"Buffer", "use Uint8Array, TextEncoder, TextDecoder, atob and btoa"},
 	{"log", "write console.log(…)"},
 	{"Intl", "write toFixed(2) for a number and toISOString() for a date"},
 	{"performance", "write Date.now()"},
-	{"self http fs env exec kv sql secrets vars input", "code reaches nothing but its tools"},
+	{"self http fs env exec kv sql secrets vars input", "code can use only its tools"},
 })
 
 // metaToolHint explains why agent code cannot call the tools next to run_code.
 func metaToolHint(name string) string {
 	switch name {
 	case "run_code", "search_tools", "describe_tool", "call_tool":
-		return "code cannot call it: where it is offered, it is called as a tool of its own; in code a tool is called as await tools[\"NAME\"]({ … })"
+		return "code cannot call it: clients call it directly; in code, call a tool as await tools[\"NAME\"]({ … })"
 	}
 	return ""
 }

@@ -444,7 +444,7 @@ func (i *importRemover) warnings(text diag.Text) diag.List {
 		list = append(list, diag.Diagnostic{
 			Severity: diag.Warning, Code: source.ImportRemoved, Range: text.Range(m.Start, m.End),
 			Summary: fmt.Sprintf("import statements are not needed: removed line %d: %s", text.Pos(m.Start).Line, diag.Printable(shown)),
-			Detail:  "the tools are there already, and nothing else can be imported",
+			Detail:  "all tools are available, and nothing else can be imported",
 		})
 	}
 	return list

@@ -122,7 +122,7 @@ func TestImports_warning(t *testing.T) {
 		got = append(got, d.String())
 	}
 	want := []string{
-		"code:2:3: warning: import statements are not needed: removed line 2: from tools import (search_web, read_file); the tools are there already, and nothing else can be imported",
+		"code:2:3: warning: import statements are not needed: removed line 2: from tools import (search_web, read_file); all tools are available, and nothing else can be imported",
 		"code:5:11: error: unexpected token ;; a value is missing between = and ;",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -195,7 +195,7 @@ func TestFence_warning(t *testing.T) {
 		got.WriteString(d.Code + " " + d.String() + "\n")
 	}
 	want := "fence-removed code:2:1: warning: code needs no Markdown fence: removed the fence around it; send the program alone\n" +
-		"import-removed code:3:1: warning: import statements are not needed: removed line 3: import x from 'y'; the tools are there already, and nothing else can be imported\n"
+		"import-removed code:3:1: warning: import statements are not needed: removed line 3: import x from 'y'; all tools are available, and nothing else can be imported\n"
 	if got.String() != want {
 		t.Errorf("got\n%swant\n%s", got.String(), want)
 	}

@@ -110,7 +110,7 @@ func (c *compilation) compile() *Program {
 	if size := len(c.text); size > source.MaxScript {
 		detail := "move parts of it into files and import them, or move data into a JSON file"
 		if c.src.Kind == source.Code {
-			detail = "do it in several programs, of which each returns what the next one needs"
+			detail = "split it into several programs; each returns what the next one needs"
 		}
 		c.fail(c.src.Text.Range(0, 0), "script-size", fmt.Sprintf("the %s has %d bytes, more than the %d that are allowed", c.kindName(), size, source.MaxScript), detail)
 		return nil
@@ -187,7 +187,7 @@ func (c *compilation) reportExports(word syntax.Span) {
 	detail := "it is the body of a function: drop export and the function around the statements, and return the result" + c.inputHint()
 	summary := "a script exports nothing"
 	if c.src.Kind == source.Code {
-		summary, detail = "code exports nothing", "drop export: the result is that of the last expression, or what return returns"
+		summary, detail = "code exports nothing", "drop export: the result is the value of the last expression, or of return"
 	}
 	c.reject(diag.Diagnostic{Code: "script-syntax", Range: c.src.Text.Range(word.Start, word.End), Summary: summary, Detail: detail})
 }
@@ -201,7 +201,7 @@ func (c *compilation) trialCompile(found syntax.Features) bool {
 	err := c.src.Trial(c.src)
 	if err != nil {
 		c.fail(c.src.Text.Range(0, 0), "script-too-costly", "the script cannot be compiled safely: "+err.Error(),
-			"something in it, or in what it imports, keeps the compiler busy without end, or eats its memory; write it with fewer and simpler expressions; data belongs into a JSON file")
+			"the script, or a file that it imports, takes too much time or memory to compile; use fewer and simpler expressions, and move data into a JSON file")
 	}
 	return err == nil
 }
@@ -246,7 +246,7 @@ func (c *compilation) endsEarly() diag.Diagnostic {
 	end := len(strings.TrimRightFunc(c.text, unicode.IsSpace))
 	return diag.Diagnostic{
 		Code: "script-syntax", Range: c.src.Text.Range(max(0, end-1), end),
-		Summary: "the " + c.kindName() + " ends unexpectedly", Detail: "something before its end is not finished",
+		Summary: "the " + c.kindName() + " ends unexpectedly", Detail: "something before its end is incomplete",
 	}
 }
 

@@ -100,7 +100,7 @@ func TestCompile_details(t *testing.T) {
 		{"return http.crn.get('x')", `did you mean "crm"? add http "crn" { hosts = [...] } to the allow block`},
 		{"return inptu.name", `did you mean "input"?`},
 		{"return args.name", `a tool's arguments are members of input; args is their name in policies`},
-		{"return secret.token", `secrets stand in the headers of a grant; a script reads only those that the operator reveals, as secrets.NAME`},
+		{"return secret.token", `secrets are used in headers of a grant; a script can read only secrets that the operator reveals, as secrets.NAME`},
 		{"return http.crm.get('/x').json()", `did you forget await? write (await http.NAME.get(url)).json`},
 		{"const { status } = http.crm.get('/x');\nreturn status", `did you forget await? write { status } = await http.NAME.get(url)`},
 		{"const r = http.crm.get('/x');\nreturn r.json()", `did you forget await? write r = await http.NAME.get(url)`},

@@ -86,7 +86,7 @@ func (c *compilation) resultHint() string {
 	case source.Prompt:
 		return "the messages of the prompt"
 	case source.Complete:
-		return "the list of what fits"
+		return "the list of matching values"
 	}
 	return "an object with the declared outputs"
 }

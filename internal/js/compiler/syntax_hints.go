@@ -66,7 +66,7 @@ var foreignWords = byName([]hint{
 	{"not", "write ! instead of not"},
 	{"is", "write === instead of is"},
 	{"lambda", "write (x) => … instead of lambda x: …"},
-	{"then endif fi end begin", "put what belongs to an if or a loop between { and }"},
+	{"then endif fi end begin", "put the statements of an if or a loop between { and }"},
 })
 
 func foreignWord(s errorContext) string {
@@ -230,7 +230,7 @@ func pythonSyntaxHint(s errorContext) string {
 	case s.first == "raise" && s.before == "raise":
 		return pythonHints["raise"]
 	case s.first == "from":
-		return "nothing can be imported: the tools are there already"
+		return "nothing can be imported: all tools are available"
 	case s.before == "print" && (quotes(s.this) || syntax.WordStart(s.this+" ")):
 		return "write print(…) with parentheses"
 	case s.this == "if" && !s.newline && strings.Contains(s.line, " else "):
@@ -240,7 +240,7 @@ func pythonSyntaxHint(s errorContext) string {
 	case s.before == "*" && strings.Contains(s.line, "**"):
 		return "write ...object instead of **object"
 	case s.this == ":" && (s.first == "try" || s.first == "finally" || s.first == "else"):
-		return "put what belongs to " + s.first + " between { and }"
+		return "put the statements of " + s.first + " between { and }"
 	case s.first == "with":
 		return "with does not exist: write its statements alone"
 	case s.first == "for" && s.after == "in":
@@ -275,7 +275,7 @@ var generic = []hint{
 	{"Unexpected identifier", missingToken},
 	{"Unexpected string", missingToken},
 	{"Unexpected number", missingToken},
-	{"Unexpected end of", "something before it is not finished"},
+	{"Unexpected end of", "something before it is incomplete"},
 }
 
 // advice is advice for messages of both compilers. The first match counts.

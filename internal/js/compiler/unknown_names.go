@@ -64,11 +64,11 @@ func (c *compilation) unknownNameAdvice(name string) (advice string, ok bool) {
 	case "input":
 		switch c.src.Kind {
 		case source.Resource:
-			return "a resource sees uri, and the variables of its template as params", true
+			return "a resource has uri, and the variables of its template as params", true
 		case source.Complete:
-			return "a completion sees value, and what is filled in already as params", true
+			return "a completion has value, and the arguments that are filled in already as params", true
 		}
-		return "a hook sees what happened as event", true
+		return "a hook has the event as event", true
 	case "uri":
 		return "only resources have a uri; the input of this script is " + c.inputGlobal(), true
 	case "params":
@@ -94,12 +94,12 @@ var scriptHints = byName([]hint{
 	{"kv", `grant it: allow { kv "name" {} } makes kv.name`},
 	{"sql", `grant it: allow { sql "name" { driver = "sqlite" dsn = "file.db" statement "s" { query = "…" } } } makes sql.name, one argument on each line`},
 	{"tools", `grant it: allow { call { tools = ["name"] } } makes tools.name`},
-	{"modules", `grant it: allow { module "name" {} } makes modules.name, where the program that runs the file has such a module`},
-	{"ask", "grant what it asks for: allow { ask { elicit = true } } makes elicit and ask"},
+	{"modules", `grant it: allow { module "name" {} } makes modules.name, if the program that embeds mcpd has such a module`},
+	{"ask", "grant the input request: allow { ask { elicit = true } } makes elicit and ask"},
 	{"eval", "text cannot be run as code here"},
 	{"args", "a tool's arguments are members of input; args is their name in policies"},
 	{"principal", `only policies know the principal; a tool can have input "NAME" { from = "principal.id" ... }.`},
-	{"secret", "secrets stand in the headers of a grant; a script reads only those that the operator reveals, as secrets.NAME"},
+	{"secret", "secrets are used in headers of a grant; a script can read only secrets that the operator reveals, as secrets.NAME"},
 	{"local", "locals belong to the .hcl files; import a file, or use vars.NAME, declared by a variable block in mcpd.hcl"},
 })
 
@@ -116,7 +116,7 @@ var otherLanguageHints = byName([]hint{
 	{"None nil NULL", "write null"},
 	{"True TRUE", "write true"},
 	{"False FALSE", "write false"},
-	{"print println printf echo", "write log.info(…), or return what the caller is to see"},
+	{"print println printf echo", "write log.info(…), or return the text to the caller"},
 	{"len", "write x.length"},
 	{"self", "write this"},
 	{"str", "write String(x)"},
@@ -128,7 +128,7 @@ var pythonHints = byName([]hint{
 	{"echo println printf", "write console.log(…)"},
 	{"json", "write JSON.parse(text) and JSON.stringify(value)"},
 	{"asyncio", "write await before a call, and await parallel([…]) for several at once"},
-	{"__name__", "leave the condition out, and write its statements alone: the program is run as it stands"},
+	{"__name__", "remove the condition, and write only its statements: the whole program runs"},
 	{"raise", "write throw new Error(…)"},
 	{"Exception ValueError KeyError RuntimeError", "write new Error(…)"},
 	{"dict", "write { … } or Object.fromEntries(pairs)"},
@@ -161,14 +161,14 @@ var otherHostHints = byName([]hint{
 	{"process Deno Bun", `use vars.NAME, declared by a variable block in mcpd.hcl, or env.NAME, granted by allow { env { names = ["NAME"] } }`},
 	{"Buffer Blob File FileReader", "use Uint8Array, TextEncoder, TextDecoder, atob and btoa"},
 	{"__dirname __filename", `a script has no folder; read files with fs.NAME, granted by allow { fs "NAME" { root = "folder" } }`},
-	{"window document navigator location", "there is no browser here; URL, crypto and other globals are used by their names alone"},
+	{"window document navigator location", "there is no browser here; use URL, crypto and other globals by name"},
 	{"global", "write globalThis"},
 	{"localStorage sessionStorage indexedDB", `nothing in memory outlives the call; keep values with kv.NAME, granted by allow { kv "NAME" {} }`},
 	{"setImmediate requestAnimationFrame", "use setTimeout(f, 0) or queueMicrotask(f)"},
 	{"clearImmediate cancelAnimationFrame", "use clearTimeout"},
 	{"performance", "use Date.now()"},
 	{"prompt confirm", "ask the user: await elicit({ message, schema }), granted by allow { ask { elicit = true } }"},
-	{"alert", "write log.info(…), or return what the caller is to see"},
+	{"alert", "write log.info(…), or return the text to the caller"},
 	{"Worker SharedWorker", "a script has one thread; wait for several host calls at once with await Promise.all([…])"},
 	{"WebAssembly", `run a program: exec.NAME, granted by allow { exec "NAME" { path = "/usr/bin/program" } }`},
 })
@@ -344,15 +344,15 @@ func (c *compilation) checkWithheld(m member) bool {
 	summary, detail := fmt.Sprintf("%s has no %s", m.object, m.name), ""
 	switch global, _, _ := strings.Cut(m.object, "."); {
 	case global == "fs" && slices.Contains(fileWriters(), m.name):
-		summary, detail = fmt.Sprintf("%s may not be written to, so it has no %s", m.object, m.name), `add mode = "rw" to its block`
+		summary, detail = fmt.Sprintf("%s is read-only, so it has no %s", m.object, m.name), `add mode = "rw" to its block`
 	case global != "sql":
 		return false
 	case m.name == "exec" && names[0] == "query":
-		detail = `nothing may be changed: add mode = "rw" to its block`
+		detail = `the grant is read-only: add mode = "rw" to its block`
 	case m.name == "open":
 		detail = "its block names one database: write " + m.object + ".query(statement, params)"
 	case names[0] == "open" && (m.name == "query" || m.name == "exec"):
-		detail = "each call chooses a file: write const db = await " + m.object + ".open(path), and await db.query(statement, params); such files are only read"
+		detail = "a call chooses the file: write const db = await " + m.object + ".open(path), and await db.query(statement, params); such files are read-only"
 	default:
 		return false
 	}

@@ -39,7 +39,7 @@ const (
 	maxLoops      = 20   // nested for await without brackets
 	maxFiles      = 200  // imports
 	maxCommas     = 1000 // expressions in a row, and arguments of one call
-	maxAngles     = 50   // < in one TypeScript statement, which may begin type arguments
+	maxAngles     = 50   // < in one TypeScript statement, which may start type arguments
 )
 
 // maxArrows limits the nesting of arrow functions in the parameters of arrow functions: such
@@ -234,7 +234,7 @@ func (c *checker) notice(t Token) {
 		c.Await = true
 		if c.last.Text == "for" {
 			c.lower(t)
-			c.count(t, &c.now.loops, maxLoops, "for await loops nest too deep", "at most 20 may be in each other; put the inner ones into functions")
+			c.count(t, &c.now.loops, maxLoops, "for await loops nest too deep", "at most 20 can be nested; put inner loops into functions")
 		}
 	case t.Text == "function":
 		c.now.defining = true

@@ -86,7 +86,7 @@ func (c *checker) assigned(t Token) {
 	if constant, _ := c.bound(name.Text); !constant {
 		return
 	}
-	c.count(name, &c.constants, maxDuplicates, "too many assignments to constants", "declare what is assigned to with let")
+	c.count(name, &c.constants, maxDuplicates, "too many assignments to constants", "declare assigned variables with let")
 }
 
 // bound reports whether a name is certainly declared here or in an outer scope, and whether the
@@ -213,7 +213,7 @@ func (c *checker) namespace(t Token) {
 	case t.Member && c.last.Text == "." && !c.before.Member && c.namespaces[c.before.Text]:
 		c.written = t.End
 	case c.written > 0 && c.last.End == c.written && (Assigns(t.Text) || step(t.Text)):
-		c.count(c.last, &c.constants, maxDuplicates, "too many assignments to constants", "what is imported cannot be changed")
+		c.count(c.last, &c.constants, maxDuplicates, "too many assignments to constants", "an import cannot be changed")
 	case !c.last.Member && t.Text != ".":
 		delete(c.namespaces, c.last.Text)
 	}
@@ -231,7 +231,7 @@ func (c *checker) strict(t Token) {
 		t.Text == "function" && c.last.Text == controlEnd,
 		t.Kind == Word && !t.Member && t.Text == "eval",
 		c.before.Text == "delete" && c.last.Kind == Word && !selects(t):
-		c.count(t, &c.errors, maxErrors, "too much here breaks the rules of strict mode",
+		c.count(t, &c.errors, maxErrors, "too many violations of strict mode",
 			"with, eval, delete of a variable, and functions as the statement of an if do not exist.")
 	}
 }

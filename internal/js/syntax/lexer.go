@@ -122,7 +122,7 @@ func (l *Lexer) scan(t *Token) {
 			t.Kind = Operand
 			l.regexp()
 		case unclear:
-			l.fail(l.At, l.At+1, "it is not clear whether this / begins a regular expression", "put the regular expression, or what is divided, in parentheses")
+			l.fail(l.At, l.At+1, "it is not clear whether this / starts a regular expression", "put the regular expression, or the dividend, in parentheses")
 		}
 	case c == '\\' || c == '#' || WordStart(l.Src[l.At:]):
 		t.Kind = Word
@@ -250,7 +250,7 @@ func (l *Lexer) unclosed(start, end int, detail string) {
 // number reads the characters after a digit. The parser checks the number.
 func (l *Lexer) number() {
 	if l.Src[l.At] == '0' && l.digitAt(l.At+1) {
-		l.fail(l.At, l.At+2, "a number may not begin with 0", "write octal numbers like 0o17, and others without the 0")
+		l.fail(l.At, l.At+2, "a number cannot start with 0", "write octal numbers like 0o17, and others without the 0")
 	}
 	for start := l.At; l.At < len(l.Src); {
 		c := l.Src[l.At]

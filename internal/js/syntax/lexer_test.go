@@ -81,7 +81,7 @@ func TestLexer_typeScript(t *testing.T) {
 
 func TestLexer_ambiguousSlash(t *testing.T) {
 	for _, src := range []string{"if (a) /x/.y()", "a = {} / 2", "function f() {} /x/", "await /x/", "yield /x/", "for (a of /x/)"} {
-		if _, err := lexed(src, false); err == nil || err.Summary != "it is not clear whether this / begins a regular expression" {
+		if _, err := lexed(src, false); err == nil || err.Summary != "it is not clear whether this / starts a regular expression" {
 			t.Errorf("%q: %v", src, err)
 		}
 	}
@@ -108,12 +108,12 @@ func TestCheck_repeatedErrors(t *testing.T) {
 		{"assignments", each("const a=1;", "a=2;", ""), "too many assignments to constants"},
 		{"increments", each("const a=1;", "{++a}", ""), "too many assignments to constants"},
 		{"labels", each("", "a:", ";"), "too many labels"},
-		{"octal numbers", "return 010", "a number may not begin with 0"},
+		{"octal numbers", "return 010", "a number cannot start with 0"},
 		{"octal escapes", `return '\01'`, "this is not an escape sequence"},
-		{"with", each("", "with(a);", ""), "too much here breaks the rules of strict mode"},
-		{"delete", each("", "delete a;", ""), "too much here breaks the rules of strict mode"},
-		{"functions in if", each("", "if(a)function f(){}", ""), "too much here breaks the rules of strict mode"},
-		{"eval", each("", "eval=1;", ""), "too much here breaks the rules of strict mode"},
+		{"with", each("", "with(a);", ""), "too many violations of strict mode"},
+		{"delete", each("", "delete a;", ""), "too many violations of strict mode"},
+		{"functions in if", each("", "if(a)function f(){}", ""), "too many violations of strict mode"},
+		{"eval", each("", "eval=1;", ""), "too many violations of strict mode"},
 		{"decorators", each("class A{", "@a b;", "}"), "too many decorators"},
 		{"import declarations", each("", "import './a.js';", ""), "too many imports"},
 		{"getters with parameters", each("", "({get a(b){}});", ""), "too many errors"},

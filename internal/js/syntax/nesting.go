@@ -51,7 +51,7 @@ func (c *checker) enter(t Token) {
 	if c.now.defining && t.Text == "{" {
 		c.now.defining = false
 		if defined++; defined > maxDefined {
-			c.fail(t.Start, t.End, "functions nest too deep", "at most 60 may be in each other; move the inner ones out of the others")
+			c.fail(t.Start, t.End, "functions nest too deep", "at most 60 can be nested; move inner functions out of the others")
 		}
 	}
 	pattern := c.now.names.pattern || c.importing == importOpen || Declares(c.last)

@@ -62,7 +62,7 @@ func (d *decoder) auth(b *hclsyntax.Block, l definition.Listen) definition.Auth 
 	case "unix":
 		a.UnixPeers = &definition.AuthUnixPeers{UIDs: d.ids(b.Body, "uids"), GIDs: d.ids(b.Body, "gids")}
 		if !d.hasSimilar(b.Body, authRules["unix"], "uids", "gids") {
-			d.fail("missing-argument", a.Range, "the block admits nobody", "write uids = [1000], gids = [1000], or both")
+			d.fail("missing-argument", a.Range, "the block admits no user", "write uids = [1000], gids = [1000], or both")
 		}
 	}
 	return a
@@ -135,7 +135,7 @@ func (d *decoder) authCertificates(body *hclsyntax.Body) *definition.AuthMTLS {
 		}
 	}
 	if ok && len(allow) == 0 {
-		d.fail("bad-value", d.f.rng(body.Attributes["allow"].Expr.Range()), "the list admits nobody", "add names, or remove it to admit every certificate of the authority")
+		d.fail("bad-value", d.f.rng(body.Attributes["allow"].Expr.Range()), "the list admits no client", "add names, or remove it to admit every certificate of the authority")
 	}
 	c.Allow = textsOf(allow)
 	c.Agent, _ = d.boolean(body, "agent", false)

@@ -108,7 +108,7 @@ func (d *decoder) bounds(body *hclsyntax.Body) definition.Bounds {
 		}
 	}
 	if where := b.Ranges["memory"]; b.Memory > 0 && b.Memory < minMemory {
-		d.fail("bad-value", where, "this is too little memory for a script", "write at least \"32MiB\"")
+		d.fail("bad-value", where, "this is not enough memory for a script", "write at least \"32MiB\"")
 		b.Memory = 0
 	}
 	return b

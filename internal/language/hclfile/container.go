@@ -59,7 +59,7 @@ func (d *decoder) container(b *hclsyntax.Block, upstream *hclsyntax.Block, n *co
 	c.Internet, _ = d.boolean(b.Body, "internet", false)
 	c.Memory = d.size(b.Body, "memory", container.MaxMemory)
 	if c.Memory > 0 && c.Memory < container.MinMemory {
-		d.fail("bad-value", d.f.rng(b.Body.Attributes["memory"].Expr.Range()), "this is too little memory for a server", "write at least \"16MiB\"")
+		d.fail("bad-value", d.f.rng(b.Body.Attributes["memory"].Expr.Range()), "this is not enough memory for a server", "write at least \"16MiB\"")
 	}
 	c.CPU = d.processors(b.Body)
 	d.containerFolders(b, c, n)

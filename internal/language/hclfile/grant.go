@@ -337,7 +337,7 @@ const (
 	defaultStore = 10 << 20
 	maxStore     = 256 << 20
 	maxKeep      = 365 * 24 * time.Hour
-	// defaultSession is the lifetime of session values: nobody reads them after the session has
+	// defaultSession is the lifetime of session values: no call reads them after the session has
 	// ended.
 	defaultSession = 24 * time.Hour
 )

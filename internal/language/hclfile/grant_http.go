@@ -149,7 +149,7 @@ func (d *decoder) paths(body *hclsyntax.Body) []string {
 	list := d.grantList(body, "paths", "name at least one path, such as \"/customers/*\", or remove the list to grant every path")
 	for _, e := range list {
 		if !strings.HasPrefix(e.text, "/") && !strings.HasPrefix(e.text, "*") || strings.ContainsAny(e.text, "?# ") {
-			d.fail("bad-grant", d.f.rng(e.where), "this is not a path", "write a path that begins with /, such as \"/customers/*\"; * matches any run of characters")
+			d.fail("bad-grant", d.f.rng(e.where), "this is not a path", "write a path that starts with /, such as \"/customers/*\"; * matches any run of characters")
 		}
 	}
 	return textsOf(list)

@@ -52,7 +52,7 @@ func TestHashes_dependencies(t *testing.T) {
 		"a variable it uses":    {vars: `"b"`, file: "return 1", changed: "tool"},
 		"a file it reads":       {vars: `"a"`, file: "return 2", changed: "tool"},
 		"a local it uses":       {vars: `"a"`, file: "return 1", edits: []string{`"u"`, `"v"`}, changed: "tool"},
-		"a local nobody uses":   {vars: `"a"`, file: "return 1", edits: []string{`"n"`, `"m"`}},
+		"an unused local":       {vars: `"a"`, file: "return 1", edits: []string{`"n"`, `"m"`}},
 		"its own text":          {vars: `"a"`, file: "return 1", edits: []string{`"no"`, `"na"`}, changed: "policy"},
 		"a blank line above it": {vars: `"a"`, file: "return 1", edits: []string{"hook \"h\"", "\nhook \"h\""}, changed: "hook", placed: true},
 		"its name":              {vars: `"a"`, file: "return 1", edits: []string{"hook \"h\"", "hook \"i\""}, changed: "hook"},

@@ -19,7 +19,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
-var update = flag.Bool("update", false, "write what is told into the golden files")
+var update = flag.Bool("update", false, "write the changes into the golden files")
 
 // Each archive of testdata/diff holds two versions, below old/ and new/, and the expected
 // changes.

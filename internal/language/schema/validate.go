@@ -400,7 +400,7 @@ const (
 	mostText      = "must be at most %s long"
 	leastCount    = "must have at least %s"
 	mostCount     = "must have at most %s"
-	thatFits      = "of the kind that the schema asks for"
+	thatFits      = "of the kind that the schema requires"
 	equalItems    = "must not have equal items, as those at %d and %d are"
 	isRequired    = "is required"
 	requiredBy    = "is required when %q is given"

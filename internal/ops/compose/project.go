@@ -296,7 +296,7 @@ func (d *Deployment) ownership() string {
 }
 
 // Paths of mcpd in a container. mcpd creates the directories of the state and the
-// socket itself below the mount, because no one else may write there.
+// socket itself below the mount, because other users cannot write there.
 const (
 	configFolder = "/etc/mcpd/config"
 	configPath   = configFolder + "/" + configFile

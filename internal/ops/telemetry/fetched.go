@@ -38,25 +38,25 @@ func newFetched(m *Metrics) *statsCollector {
 	}
 	return &statsCollector{
 		metrics:     m,
-		info:        describe("snapshot_info", "The snapshot that serves: always 1, with its revision.", "revision"),
-		age:         describe("snapshot_age_seconds", "How long the snapshot has been serving."),
-		items:       describe("snapshot_items", "What the snapshot holds, by kind.", "kind"),
+		info:        describe("snapshot_info", "The active snapshot: always 1, with its revision.", "revision"),
+		age:         describe("snapshot_age_seconds", "Age of the snapshot."),
+		items:       describe("snapshot_items", "Items in the snapshot, by kind.", "kind"),
 		deaths:      describe("worker_deaths_total", "Worker processes that were killed, or crashed, by cause.", "cause"),
-		sessions:    describe("sessions", "Sessions that are open, by transport.", "transport"),
-		connections: describe("connections", "Connections that are open, by transport.", "transport"),
+		sessions:    describe("sessions", "Open sessions, by transport.", "transport"),
+		connections: describe("connections", "Open connections, by transport.", "transport"),
 		plain: []measure{
-			gauge("config_synchronized", "1 when the snapshot is made of the files as last read, 0 after a load that failed.", func(s observe.Stats) float64 { return boolValue(s.Snapshot.Synchronized) }),
-			gauge("calls_running", "Calls that have begun and not ended.", func(s observe.Stats) float64 { return float64(s.Running) }),
-			gauge("draining", "1 when no new calls are taken.", func(s observe.Stats) float64 { return boolValue(s.Draining) }),
+			gauge("config_synchronized", "1 if the snapshot matches the files, 0 after a failed load.", func(s observe.Stats) float64 { return boolValue(s.Snapshot.Synchronized) }),
+			gauge("calls_running", "Running calls.", func(s observe.Stats) float64 { return float64(s.Running) }),
+			gauge("draining", "1 while the server rejects new calls.", func(s observe.Stats) float64 { return boolValue(s.Draining) }),
 			gauge("audit_failing", "1 while the audit log cannot be written.", func(s observe.Stats) float64 { return boolValue(s.Unrecorded) }),
-			counter("hook_failures_total", "Runs of hooks that failed or were cut short.", func(s observe.Stats) float64 { return float64(s.Hooks.Failures) }),
-			counter("hook_waits_total", "Times that a call waited since the queue of hooks was full.", func(s observe.Stats) float64 { return float64(s.Hooks.Waits) }),
-			gauge("hook_queue_runs", "Runs of hooks that wait or are under way.", func(s observe.Stats) float64 { return float64(s.Hooks.Queued) }),
-			gauge("worker_processes", "Worker processes that are alive.", func(s observe.Stats) float64 { return float64(s.Workers.Processes) }),
-			gauge("worker_calls", "Calls that are in worker processes.", func(s observe.Stats) float64 { return float64(s.Workers.Calls) }),
+			counter("hook_failures_total", "Hook runs that failed or were canceled.", func(s observe.Stats) float64 { return float64(s.Hooks.Failures) }),
+			counter("hook_waits_total", "Calls that waited because the hook queue was full.", func(s observe.Stats) float64 { return float64(s.Hooks.Waits) }),
+			gauge("hook_queue_runs", "Hook runs that wait or run.", func(s observe.Stats) float64 { return float64(s.Hooks.Queued) }),
+			gauge("worker_processes", "Running worker processes.", func(s observe.Stats) float64 { return float64(s.Workers.Processes) }),
+			gauge("worker_calls", "Calls in worker processes.", func(s observe.Stats) float64 { return float64(s.Workers.Calls) }),
 			counter("worker_starts_total", "Worker processes that were started.", func(s observe.Stats) float64 { return float64(s.Workers.Started) }),
-			gauge("admission_queue_calls", "Calls that wait to begin.", func(s observe.Stats) float64 { return float64(s.Workers.Waiting) }),
-			counter("admission_refusals_total", "Calls that were refused since they would have begun too late.", func(s observe.Stats) float64 { return float64(s.Workers.Refused) }),
+			gauge("admission_queue_calls", "Calls that wait for admission.", func(s observe.Stats) float64 { return float64(s.Workers.Waiting) }),
+			counter("admission_refusals_total", "Calls that admission rejected because they would have started too late.", func(s observe.Stats) float64 { return float64(s.Workers.Refused) }),
 		},
 	}
 }
@@ -126,7 +126,7 @@ type queueCollector struct {
 
 func newQueued(q *batchProcessor) *queueCollector {
 	return &queueCollector{queue: q,
-		spans:   describe("trace_spans_total", "Spans by what became of them: sent, refused by the collector, or dropped.", "outcome"),
+		spans:   describe("trace_spans_total", "Spans by outcome: sent, rejected by the collector, or dropped.", "outcome"),
 		waiting: describe("trace_queue_spans", "Spans that wait to be sent.")}
 }
 
@@ -140,7 +140,7 @@ func (q *queueCollector) Collect(to chan<- prometheus.Metric) {
 }
 
 func newBuildInfo(version string) prometheus.Collector {
-	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "mcpd", Name: "build_info", Help: "The program: always 1, with its version and that of Go."}, []string{"version", "goversion"})
+	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "mcpd", Name: "build_info", Help: "The program: always 1, with its version and the Go version."}, []string{"version", "goversion"})
 	info.WithLabelValues(label(version), runtime.Version()).Set(1)
 	return info
 }

@@ -158,13 +158,13 @@ func newVectors() *vectors {
 	}
 	return &vectors{
 		calls:     counters("calls_total", "Calls that have ended.", "kind", "name", "outcome", "via"),
-		durations: prometheus.NewHistogramVec(histogram("call_duration_seconds", "How long calls took, whatever their outcome."), []string{"kind", "name"}),
+		durations: prometheus.NewHistogramVec(histogram("call_duration_seconds", "Duration of calls, for all outcomes."), []string{"kind", "name"}),
 		denials:   counters("denials_total", "Calls that a policy denied.", "policy"),
-		refusals:  counters("limit_refusals_total", "Calls that a limit was against.", "limit"),
-		answers:   counters("host_calls_total", "Operations that scripts asked of the server.", "operation", "outcome"),
-		hosts:     prometheus.NewHistogramVec(histogram("host_call_duration_seconds", "How long operations took that scripts asked for."), []string{"operation"}),
-		loads:     counters("reloads_total", "Loads of the files, the first one too, by what came of them.", "outcome"),
-		loadTook: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "mcpd", Name: "reload_duration_seconds", Help: "How long it took to load the files, whatever came of it.",
+		refusals:  counters("limit_refusals_total", "Calls that a limit rejected.", "limit"),
+		answers:   counters("host_calls_total", "Host calls of scripts.", "operation", "outcome"),
+		hosts:     prometheus.NewHistogramVec(histogram("host_call_duration_seconds", "Duration of host calls of scripts."), []string{"operation"}),
+		loads:     counters("reloads_total", "Loads of the files, including the first, by outcome.", "outcome"),
+		loadTook: prometheus.NewHistogram(prometheus.HistogramOpts{Namespace: "mcpd", Name: "reload_duration_seconds", Help: "Duration of loads of the files, for all outcomes.",
 			Buckets: []float64{1e-3, 2.5e-3, 5e-3, 10e-3, 25e-3, 50e-3, 100e-3, 250e-3, 500e-3, 1, 2.5, 5, 10, 30, 60}}),
 	}
 }

@@ -63,7 +63,7 @@ func TestOpen_fileOfEarlierVersion(t *testing.T) {
 			t.Errorf("claim %d: %q, %v", n, c.Answer, err)
 		}
 	}
-	const restarted = "the server was restarted while the task ran, and what it did is not known; check before you make the call again"
+	const restarted = "the server was restarted while the task ran, and its effects are unknown; check before you repeat the call"
 	for _, want := range []state.Task{
 		{ID: "4KCQ4SG5SIN7CC4Q4RUJDH72UZ", Tool: "works", Status: state.Failed, Message: restarted},
 		{ID: "QPS5MVK65J3ERKMSDEYRODC7B7", Tool: "waits", Status: state.InputRequired, Requests: []byte("[1]"), Held: []byte("held")},

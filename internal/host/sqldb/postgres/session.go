@@ -224,9 +224,9 @@ func (Driver) Explain(err error) (code, text string) {
 	var connecting *pgconn.ConnectError
 	switch {
 	case errors.As(err, &large):
-		return scripting.TooLarge, "a row takes more than 8 MiB"
+		return scripting.TooLarge, "a row has more than 8 MiB"
 	case errors.As(err, &connecting):
-		return scripting.Unavailable, "the database cannot be reached, or refuses the server"
+		return scripting.Unavailable, "the database cannot be reached, or rejects the connection"
 	case !errors.As(err, &failure):
 		return "", ""
 	}
@@ -234,12 +234,12 @@ func (Driver) Explain(err error) (code, text string) {
 		return scripting.Invalid, sqldb.Rejection("PostgreSQL", failure.Message)
 	}
 	for _, known := range []struct{ prefixes, code, told string }{
-		{"57014", scripting.TimedOut, "the database was not done in time"},
-		{"25006 42501", scripting.Denied, "the statement does what the grant, or the role of the server, does not allow"},
-		{"23", scripting.Invalid, "a constraint of the database refuses the row"},
+		{"57014", scripting.TimedOut, "the database did not respond in time"},
+		{"25006 42501", scripting.Denied, "the grant, or the role of the server, does not allow the statement"},
+		{"23", scripting.Invalid, "a constraint of the database rejects the row"},
 		{"21 22", scripting.Invalid, "PostgreSQL cannot run the statement with these values"},
-		{"53 54", scripting.TooLarge, "the statement takes more than the database has"},
-		{"40 55P03", scripting.Unavailable, "the statement met another one that works on the same rows; try again"},
+		{"53 54", scripting.TooLarge, "the statement exceeds the resources of the database"},
+		{"40 55P03", scripting.Unavailable, "the statement conflicts with another one on the same rows; try again"},
 	} {
 		for prefix := range strings.FieldsSeq(known.prefixes) {
 			if strings.HasPrefix(failure.Code, prefix) {

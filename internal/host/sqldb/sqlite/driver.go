@@ -40,10 +40,10 @@ func (*Driver) Connect(_ context.Context, g grant.SQL, _ func(context.Context, s
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, sqldb.NewHostError(scripting.Denied, "", "the file of the grant is a link, or no regular file")
+		return nil, sqldb.NewHostError(scripting.Denied, "", "the file of the grant is a link, or not a regular file")
 	}
 	if real, err := filepath.EvalSymlinks(g.ResolvedPath); err != nil || real != g.ResolvedPath {
-		return nil, sqldb.NewHostError(scripting.Denied, "", "the file of the grant is not where it was when the tools were loaded")
+		return nil, sqldb.NewHostError(scripting.Denied, "", "the file of the grant has moved since the tools were loaded")
 	}
 	c, err := Open(Options{Path: g.ResolvedPath, Write: g.Write, MaxValue: sqldb.MaxText})
 	if err != nil {
@@ -135,7 +135,7 @@ func (*Driver) Explain(err error) (code, text string) {
 	}
 	switch {
 	case failure.OutOfMemory || failure.Code == sqlite3.SQLITE_NOMEM:
-		return scripting.TooLarge, "the statement takes more memory than there is"
+		return scripting.TooLarge, "there is not enough memory for the statement"
 	case failure.Code == sqlite3.SQLITE_ERROR && errors.As(err, &statement):
 		return scripting.Invalid, sqldb.Rejection("SQLite", failure.Message)
 	}
@@ -144,10 +144,10 @@ func (*Driver) Explain(err error) (code, text string) {
 		code, told string
 	}{
 		{[]int{sqlite3.SQLITE_TOOBIG}, scripting.TooLarge, "a text or blob has more than 1 MiB"},
-		{[]int{sqlite3.SQLITE_CONSTRAINT}, scripting.Invalid, "a constraint of the database refuses the row"},
+		{[]int{sqlite3.SQLITE_CONSTRAINT}, scripting.Invalid, "a constraint of the database rejects the row"},
 		{[]int{sqlite3.SQLITE_ERROR, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE}, scripting.Invalid, "SQLite cannot run the statement with these values"},
-		{[]int{sqlite3.SQLITE_AUTH, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM}, scripting.Denied, "the statement does what the grant does not allow"},
-		{[]int{sqlite3.SQLITE_NOTADB}, scripting.Invalid, "the file is no SQLite database"},
+		{[]int{sqlite3.SQLITE_AUTH, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM}, scripting.Denied, "the grant does not allow the statement"},
+		{[]int{sqlite3.SQLITE_NOTADB}, scripting.Invalid, "the file is not a SQLite database"},
 		{[]int{sqlite3.SQLITE_CORRUPT}, scripting.Unavailable, "the database is damaged, or is being written"},
 		{[]int{sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}, scripting.Unavailable, "another program has locked the database"},
 	} {

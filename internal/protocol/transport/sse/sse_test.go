@@ -55,7 +55,7 @@ func TestRequests(t *testing.T) {
 	}{
 		{"ping", "POST", l.endpoint, ping, []string{jsonType}, 202},
 		{"charset", "POST", l.endpoint, ping, []string{"Content-Type: application/json; charset=utf-8"}, 202},
-		{"a response nobody asked for", "POST", l.endpoint, `{"jsonrpc":"2.0","id":7,"result":{}}`, []string{jsonType}, 202},
+		{"an unsolicited response", "POST", l.endpoint, `{"jsonrpc":"2.0","id":7,"result":{}}`, []string{jsonType}, 202},
 		{"no content type", "POST", l.endpoint, ping, nil, 415},
 		{"other content type", "POST", l.endpoint, ping, []string{"Content-Type: text/plain"}, 415},
 		{"encoded body", "POST", l.endpoint, ping, []string{jsonType, "Content-Encoding: gzip"}, 415},
