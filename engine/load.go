@@ -151,7 +151,7 @@ func (s *Server) build(ctx context.Context, change Change, before *Snapshot) (ne
 	}
 	overlaid, warnings := s.overlay(built.Base)
 	next.snap, next.warnings = newSnapshot(overlaid, before, s.options.Now()), warnings
-	if overlaid.Reload.RequireTests {
+	if overlaid.Reload.RequireTests && s.options.Mode.requiresTests() {
 		s.builder.Stage(overlaid, s.goTools)
 		next.report.Tests = s.runTests(ctx, overlaid, func(i int) bool { return before == nil || !before.catalog.Tested(overlaid, i) })
 		if ctx.Err() != nil {
@@ -376,7 +376,7 @@ const maxLoggedWarnings = 20
 func (s *Server) logWarnings(problems, before diag.List) {
 	warnings := catalog.NewWarnings(problems, before)
 	for _, p := range warnings[:min(len(warnings), maxLoggedWarnings)] {
-		attributes := []any{slog.String("at", p.Range.String()), slog.String("warning", p.Summary)}
+		attributes := []any{slog.String("at", p.Range.String()), slog.String("code", p.Code), slog.String("warning", p.Summary)}
 		if p.Detail != "" {
 			attributes = append(attributes, slog.String("advice", p.Detail))
 		}

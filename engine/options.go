@@ -140,6 +140,10 @@ const (
 	Eager
 )
 
+// requiresTests reports whether reload.require_tests applies: files whose tests fail are not served
+// and not reported as correct. Other programs load them, so that an author can run and fix them.
+func (m Mode) requiresTests() bool { return m == serving || m == Checking }
+
 // offline reports whether no upstream server is connected.
 func (m Mode) offline() bool { return m == Offline || m == Checking }
 
