@@ -38,8 +38,8 @@ func newCall(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "call TOOL [NAME=VALUE...]",
 		Short: "Call a tool from the command line",
-		Long: `Call runs a tool from the files, with its policies and all else that serve applies, and
-prints the result. With --url it calls a running server.
+		Long: `Call runs a tool from the files as serve does, with its policies and limits, and prints
+the result. With --url it calls a running server.
 
 A value is a string if the schema of the tool wants one, and JSON otherwise. Logs go
 to standard error, and so do descriptions of images and other content; --raw prints
