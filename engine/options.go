@@ -128,17 +128,22 @@ type Mode int
 const serving Mode = 0
 
 const (
-	// ReadOnly is for programs that run beside the serving one: the audit block is ignored, and the
-	// lock file is not written.
+	// ReadOnly is for programs that run beside the serving one: the audit block and
+	// reload.require_tests are ignored, and the lock file is not written.
 	ReadOnly Mode = iota + 1
 	// Offline is ReadOnly without connections: upstream tools come from the lock file.
 	Offline
-	// Checking is Offline, and a load also checks whether the audit log could be opened.
+	// Checking is Offline, but with reload.require_tests, and a load also checks whether the audit
+	// log could be opened.
 	Checking
 	// Eager is ReadOnly for programs that compare upstream tools with the lock file or change it.
 	// All upstream servers are connected at once, and policies need not match the accepted tools.
 	Eager
 )
+
+// requiresTests reports whether reload.require_tests applies: files whose tests fail are not served
+// and not reported as correct. Other programs load them, so that an author can run and fix them.
+func (m Mode) requiresTests() bool { return m == serving || m == Checking }
 
 // offline reports whether no upstream server is connected.
 func (m Mode) offline() bool { return m == Offline || m == Checking }

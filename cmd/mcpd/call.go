@@ -26,7 +26,9 @@ type callFlags struct {
 	args    string
 	url     string
 	keyFile string
-	raw     bool
+	// cert and key are the files of the client certificate, and caCert verifies the server.
+	cert, key, caCert string
+	raw               bool
 	// answers holds the values of --answer.
 	answers []string
 }
@@ -36,8 +38,8 @@ func newCall(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "call TOOL [NAME=VALUE...]",
 		Short: "Call a tool from the command line",
-		Long: `Call runs a tool from the files, with its policies and all else that serve applies, and
-prints the result. With --url it calls a running server.
+		Long: `Call runs a tool from the files as serve does, with its policies and limits, and prints
+the result. With --url it calls a running server.
 
 A value is a string if the schema of the tool wants one, and JSON otherwise. Logs go
 to standard error, and so do descriptions of images and other content; --raw prints
@@ -74,7 +76,12 @@ terminal, a missing answer is an error that names its key.`,
 func (f *callFlags) add(cmd *cobra.Command, verb string) {
 	cmd.Flags().StringVar(&f.url, "url", "", verb+" the server at `URL`, or at unix:PATH, instead of the files")
 	cmd.Flags().StringVar(&f.keyFile, "key-file", "", "send the API key or token in `FILE` to the server (default the variable "+keyVariable+")")
-	_ = cmd.MarkFlagFilename("key-file")
+	cmd.Flags().StringVar(&f.cert, "cert", "", "present the client certificate in `FILE` to the server (PEM)")
+	cmd.Flags().StringVar(&f.key, "key", "", "read the private key of --cert from `FILE` (PEM)")
+	cmd.Flags().StringVar(&f.caCert, "cacert", "", "verify the server with the CA certificates in `FILE` (PEM; default those of the system)")
+	for _, name := range []string{"key-file", "cert", "key", "cacert"} {
+		_ = cmd.MarkFlagFilename(name)
+	}
 	f.files.add(cmd)
 	f.files.upstreams.add(cmd)
 	f.log.add(cmd)
@@ -82,6 +89,9 @@ func (f *callFlags) add(cmd *cobra.Command, verb string) {
 		f.files.note(cmd)
 		if f.keyFile != "" && f.url == "" {
 			return usageError("--key-file needs --url: without it the caller is the local user")
+		}
+		if (f.cert != "" || f.key != "" || f.caCert != "") && f.url == "" {
+			return usageError("--cert, --key and --cacert need --url: without it the caller is the local user")
 		}
 		return nil
 	}

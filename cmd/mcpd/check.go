@@ -34,7 +34,7 @@ blocks, the directory of the audit log, and the listen address. It creates no fi
 			return check(cmd, e, &f, o, asJSON)
 		},
 	}
-	cmd.Flags().BoolVar(&production, "production", false, "apply the checks of production mode, whatever mcpd.hcl says")
+	cmd.Flags().BoolVar(&production, "production", false, "apply the rules of production mode, even if mcpd.hcl does not set it")
 	cmd.Flags().BoolVar(&insecure, "insecure-listen", false, "accept a listen address beyond loopback without authentication")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON")
 	f.add(cmd)

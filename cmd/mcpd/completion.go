@@ -46,6 +46,21 @@ func refuseOtherShells(root *cobra.Command) {
 	}
 }
 
+// completeVerbs completes the verbs that help takes.
+func completeVerbs(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	var found []cobra.Completion
+	parent, rest, err := cmd.Root().Find(args)
+	if err != nil || len(rest) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	for _, verb := range parent.Commands() {
+		if verb.IsAvailableCommand() && strings.HasPrefix(verb.Name(), typed) {
+			found = append(found, cobra.CompletionWithDesc(verb.Name(), verb.Short))
+		}
+	}
+	return found, cobra.ShellCompDirectiveNoFileComp
+}
+
 // completeTools completes the name of a tool, then the names of its arguments. Tools
 // come from the files, or from the server of --url if call is not nil. Errors give no
 // completions.

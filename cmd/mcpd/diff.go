@@ -48,9 +48,9 @@ type diffFlags struct {
 
 func (d *diffFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&d.config, "config", "./mcpd.hcl", "read the configuration `FILE` for both sides, if it exists")
-	flags.StringVar(&d.oldConfig, "old-config", "", "read the configuration `FILE` of OLD")
-	flags.StringVar(&d.newConfig, "new-config", "", "read the configuration `FILE` of NEW")
+	flags.StringVar(&d.config, "config", "./mcpd.hcl", "read the configuration in `FILE` for both sides; the default file is optional")
+	flags.StringVar(&d.oldConfig, "old-config", "", "read the configuration of OLD in `FILE`")
+	flags.StringVar(&d.newConfig, "new-config", "", "read the configuration of NEW in `FILE`")
 	for _, name := range []string{"config", "old-config", "new-config"} {
 		_ = cmd.MarkFlagFilename(name, "hcl")
 	}

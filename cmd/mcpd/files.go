@@ -50,7 +50,7 @@ func (f *projectFlags) note(cmd *cobra.Command) {
 
 func (f *projectFlags) addPaths(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.tools, "tools", "./tools.d", "read the tool files in `DIR`")
-	cmd.Flags().StringVar(&f.config, "config", "./mcpd.hcl", "read the configuration `FILE`, if it exists")
+	cmd.Flags().StringVar(&f.config, "config", "./mcpd.hcl", "read the configuration in `FILE`; the default file is optional")
 	_ = cmd.MarkFlagDirname("tools")
 	_ = cmd.MarkFlagFilename("config", "hcl")
 }

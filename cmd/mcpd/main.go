@@ -123,6 +123,7 @@ keeps the previous version.`,
 		newServe(e), newCheck(e), newDiff(e), newTest(e), newCall(e), newRead(e), newPrompt(e), newList(e), newFmt(e), newInit(e), newCompose(e), newKey(e), newToken(e), newAudit(e), newPolicy(e), newLock(e), newStatus(e), newReload(e), newVersion(e), newWorker(e), newSupervise(e),
 	)
 	refuseOtherShells(root)
+	root.SetHelpCommand(newHelp())
 	keepFlagOrder(root)
 	return root
 }
@@ -150,6 +151,23 @@ func helpOnVerbs(cmd *cobra.Command, args []string) error {
 		hint = "see mcpd --help"
 	}
 	return usageError("unknown verb %q; %s", name, hint)
+}
+
+// newHelp returns the help verb, which rejects unknown verbs. That of cobra exits with 0.
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [VERB]",
+		Short: "Print the help of a verb",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			verb, rest, err := cmd.Root().Find(args)
+			if err != nil {
+				return usageError("%v", err)
+			}
+			verb.InitDefaultHelpFlag()
+			return helpOnVerbs(verb, rest)
+		},
+		ValidArgsFunction: completeVerbs,
+	}
 }
 
 // version returns the module version of the build.

@@ -32,7 +32,7 @@ func newPolicyReplay(e env) *cobra.Command {
 	var x policyReplay
 	cmd := &cobra.Command{
 		Use:   "replay AUDIT --with DIR",
-		Short: "Print the calls of an audit log that would be decided differently",
+		Short: "Print the calls of an audit log that other policies decide differently",
 		Long: `Replay evaluates the policies of the tool files in DIR for the calls of an audit log. It
 prints each call that these policies would decide differently. Each call is evaluated
 at the time when it was made.
@@ -42,7 +42,7 @@ captured arguments (capture); other calls count as unknown, with the reason. Rat
 are not replayed. No script runs, so policies over results are not evaluated.
 
 The log is verified first. A changed log is replayed only with --unverified. The exit
-code is 1 if a call would be decided differently, and 2 if replay fails.`,
+code is 1 if the policies decide a call differently, and 2 if replay fails.`,
 		Example: `  mcpd policy replay audit/mcpd.jsonl --with ./tools.d
   mcpd policy replay audit --with ../branch/tools.d --config ../branch/mcpd.hcl --since 2026-07-01`,
 		Args: needs(1, 1, "name one audit log or its directory: mcpd policy replay AUDIT --with DIR"),
@@ -50,7 +50,7 @@ code is 1 if a call would be decided differently, and 2 if replay fails.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&x.with, "with", "", "evaluate the policies of the tool files in `DIR`")
-	flags.StringVar(&x.files.config, "config", "./mcpd.hcl", "read the configuration `FILE`, if it exists")
+	flags.StringVar(&x.files.config, "config", "./mcpd.hcl", "read the configuration in `FILE`; the default file is optional")
 	_ = cmd.MarkFlagDirname("with")
 	_ = cmd.MarkFlagFilename("config", "hcl")
 	x.files.addVars(cmd)

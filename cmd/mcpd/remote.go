@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -270,6 +272,9 @@ const keyVariable = "MCPD_API_KEY"
 // since all users of a machine can see flags.
 func (f *callFlags) remote(e env) (remote, error) {
 	r := remoteOf(f.url)
+	if err := f.setTLS(e, &r); err != nil {
+		return r, err
+	}
 	if f.keyFile != "" {
 		text, err := e.disk.readFile(f.keyFile)
 		if err != nil {
@@ -285,15 +290,56 @@ func (f *callFlags) remote(e env) (remote, error) {
 	return r, nil
 }
 
+// setTLS applies --cert, --key and --cacert to the client of r.
+func (f *callFlags) setTLS(e env, r *remote) error {
+	if f.cert == "" && f.key == "" && f.caCert == "" {
+		return nil
+	}
+	if (f.cert == "") != (f.key == "") {
+		return usageError("--cert and --key belong together")
+	}
+	if !strings.HasPrefix(r.base, "https://") {
+		return usageError("--cert, --key and --cacert need an https URL")
+	}
+	config := &tls.Config{}
+	if f.cert != "" {
+		cert, err := e.disk.readFile(f.cert)
+		if err != nil {
+			return usageError("--cert: %v", err)
+		}
+		key, err := e.disk.readFile(f.key)
+		if err != nil {
+			return usageError("--key: %v", err)
+		}
+		pair, err := tls.X509KeyPair(cert, key)
+		if err != nil {
+			return usageError("--cert %s, --key %s: %v", f.cert, f.key, err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	if f.caCert != "" {
+		text, err := e.disk.readFile(f.caCert)
+		if err != nil {
+			return usageError("--cacert: %v", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(text) {
+			return usageError("--cacert: %s has no PEM certificate", f.caCert)
+		}
+	}
+	r.client.Transport = &http.Transport{DisableKeepAlives: true, Proxy: http.ProxyFromEnvironment, TLSClientConfig: config}
+	return nil
+}
+
 // unauthorizedError is the error of a server that requires authentication.
 type unauthorizedError struct{ server, from string }
 
 // Error explains how to authenticate. It contains no credential.
 func (t *unauthorizedError) Error() string {
 	if t.from == "" {
-		return fmt.Sprintf("%s requires authentication; pass an API key with --key-file, or set %s (create a key with mcpd key new)", t.server, keyVariable)
+		return fmt.Sprintf("%s requires authentication; pass an API key or an access token with --key-file, or set %s (mcpd key new creates a key; the identity provider issues tokens)", t.server, keyVariable)
 	}
-	return fmt.Sprintf("%s does not accept the credential from %s; mcpd key list shows the active keys", t.server, t.from)
+	return fmt.Sprintf("%s does not accept the credential from %s; mcpd key list shows the active keys, and the server logs why it rejects a token", t.server, t.from)
 }
 
 // unanswered returns the error of a verb that got no response, or failed to

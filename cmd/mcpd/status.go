@@ -92,8 +92,8 @@ func newStatus(e env) *cobra.Command {
 		Long: `Status asks the running server for its state over the control socket: what it serves and
 since when, whether that matches the files, and its calls, processes and sessions.
 
-The exit code is 0 if the server is healthy. It is 1 if no server answers or if the
-files have errors, so that the server keeps its previous configuration.`,
+The exit code is 0 if the server is healthy. It is 1 if no server answers, if the
+files have errors, or if an upstream server cannot be reached.`,
 		Example: `  mcpd status
   mcpd status --control /run/mcpd/control.sock --json`,
 		Args: noOperand,

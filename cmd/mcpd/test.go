@@ -66,6 +66,9 @@ func test(cmd *cobra.Command, e env, f *projectFlags, only string, asJSON bool) 
 		err = printJSON(e.text(), testReport(results, failed))
 	} else {
 		err = printTests(e, results, failed)
+		if len(results) == 0 && only == "" {
+			_, err = fmt.Fprintf(e.stdout, "no tests found in %s; add test blocks to its files\n", f.tools)
+		}
 	}
 	switch {
 	case err != nil:
@@ -104,6 +107,9 @@ func noTests(ctx context.Context, s *engine.Server, folder, only string) error {
 }
 
 func printTests(e env, results []engine.TestResult, failed int) error {
+	if len(results) == 0 {
+		return nil
+	}
 	for _, r := range results {
 		mark := "ok  "
 		if !r.Passed() {

@@ -3,8 +3,10 @@ package authn
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -152,6 +154,33 @@ func (s *site) tokenCells() []cell {
 		{name: "not a token", request: bearing("hello"), status: 401, challenge: challengeInvalid, reason: errNotJWT},
 		{name: "no scope", request: bearing(s.token(map[string]any{"scope": "crm:read"})), status: 403, challenge: challengeScope},
 		{name: "scope with same prefix", request: bearing(s.token(map[string]any{"scope": "mcp2"})), status: 403, challenge: challengeScope},
+	}
+}
+
+func TestReject_logsClaims(t *testing.T) {
+	s := newSite(t)
+	s.apply(s.options())
+	for name, c := range map[string]struct {
+		changed map[string]any
+		want    string
+	}{
+		"issuer":    {map[string]any{"iss": "https://evil.example.com"}, "token_issuer=https://evil.example.com configured_issuer=" + s.provider.Issuer()},
+		"no issuer": {map[string]any{"iss": nil}, `token_issuer="" configured_issuer=` + s.provider.Issuer()},
+		"control":   {map[string]any{"iss": "a\nb"}, `token_issuer=a\nb configured_issuer=`},
+		"long":      {map[string]any{"iss": strings.Repeat("a", 1000)}, "token_issuer=" + strings.Repeat("a", 256) + " configured_issuer="},
+		"audience":  {map[string]any{"aud": []any{"https://other.example.com", 1}}, `token_audience="https://other.example.com, " configured_audience=` + audience},
+		"expired":   {map[string]any{"exp": 1}, `has no expiry time" ip=`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log strings.Builder
+			r := bearing(s.token(c.changed))
+			_, err := s.registry.Authenticate(r)
+			Middleware{Logger: slog.New(slog.NewTextHandler(&log, nil))}.Reject(http.Header{}, r, err)
+			line := regexp.MustCompile(`request_id=\S+ `).ReplaceAllString(log.String(), "")
+			if !strings.Contains(line, c.want) {
+				t.Errorf("%s\nlacks %s", line, c.want)
+			}
+		})
 	}
 }
 

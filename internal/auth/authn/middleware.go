@@ -223,6 +223,10 @@ func (m Middleware) Reject(h http.Header, r *http.Request, err error) (status in
 // logRejection logs a rejected request, within the limit.
 func (m Middleware) logRejection(r *http.Request, id string, refusal *AuthError) {
 	attributes := []slog.Attr{slog.Int("status", refusal.Status), slog.String("reason", refusal.Error())}
+	var claim *claimError
+	if errors.As(refusal, &claim) {
+		attributes = append(attributes, claim.logAttrs()...)
+	}
 	if m.LogLimiter != nil {
 		suppressed, ok := m.LogLimiter.Allow(time.Now())
 		if !ok {

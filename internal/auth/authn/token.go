@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -84,20 +85,52 @@ func (s *methodSet) token(r *http.Request, text string) (identity.Principal, err
 	if err := t.checkCertBinding(leafOf(r.TLS)); err != nil {
 		return identity.Principal{}, err
 	}
-	err = errIssuer
+	var issuers, audiences []string
 	for _, m := range s.tokens {
+		issuers = append(issuers, m.Issuer)
 		if t.claims["iss"] != m.Issuer {
 			continue
 		}
-		var p identity.Principal
-		if p, err = m.check(r.Context(), t, s.now().Unix()); err == nil {
-			return p, nil
-		}
+		p, err := m.check(r.Context(), t, s.now().Unix())
 		if !errors.Is(err, errAudience) {
-			break // the token is for this method
+			return p, err // the token is for this method
+		}
+		audiences = append(audiences, m.Audience)
+	}
+	if len(audiences) > 0 {
+		return identity.Principal{}, &claimError{errAudience, "audience", t.claims["aud"], audiences}
+	}
+	return identity.Principal{}, &claimError{errIssuer, "issuer", t.claims["iss"], issuers}
+}
+
+// claimError rejects a token with another issuer or audience than the methods accept.
+type claimError struct {
+	error
+	name       string
+	claimed    any // not verified
+	configured []string
+}
+
+func (e *claimError) Unwrap() error { return e.error }
+
+// logAttrs returns both values for the operator. The claim of the token is bounded, and its
+// control characters are escaped.
+func (e *claimError) logAttrs() []slog.Attr {
+	var texts []string
+	switch claimed := e.claimed.(type) {
+	case string:
+		texts = []string{claimed}
+	case []any:
+		for _, one := range claimed[:min(len(claimed), 8)] {
+			text, _ := one.(string)
+			texts = append(texts, text)
 		}
 	}
-	return identity.Principal{}, err
+	quoted := fmt.Sprintf("%.256q", strings.Join(texts, ", "))
+	configured := slices.Compact(slices.Sorted(slices.Values(e.configured)))
+	return []slog.Attr{
+		slog.String("token_"+e.name, quoted[1:len(quoted)-1]), slog.String("configured_"+e.name, strings.Join(configured, ", ")),
+	}
 }
 
 // check returns the principal of a token of the issuer. now is in seconds.

@@ -48,7 +48,7 @@ const maxLoggedWarnings = 20
 func LogNewWarnings(logger *slog.Logger, problems, before diag.List) {
 	warnings := newWarnings(problems, before)
 	for _, p := range warnings[:min(len(warnings), maxLoggedWarnings)] {
-		attributes := []any{slog.String("at", p.Range.String()), slog.String("warning", p.Summary)}
+		attributes := []any{slog.String("at", p.Range.String()), slog.String("code", p.Code), slog.String("warning", p.Summary)}
 		if p.Detail != "" {
 			attributes = append(attributes, slog.String("advice", p.Detail))
 		}

@@ -21,6 +21,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/internal/process/supervisor"
 	"github.com/mcpd/mcpd/scripting"
@@ -90,9 +91,9 @@ func (b *Broker) run(ctx context.Context, g grant.Exec, arguments []string) (res
 }
 
 func (b *Broker) environment(ctx context.Context, g grant.Exec) ([]string, error) {
-	env := make([]string, len(g.Env))
+	env, resolve := make([]string, len(g.Env)), secrets.LogErrors(b.Resolve, b.Logger, g.Name)
 	for i, v := range g.Env {
-		value, err := v.Value.Text(ctx, b.Resolve)
+		value, err := v.Value.Text(ctx, resolve)
 		if err != nil {
 			return nil, err
 		}

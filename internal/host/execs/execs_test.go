@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -67,8 +68,14 @@ func TestDo_environment(t *testing.T) {
 		t.Errorf("got %q, %s, want %q", got.Stdout, refusal, want)
 	}
 	g.Env[1].Value.Parts[1].Secret = "unknown"
-	if _, refusal := run(t, broker(), g, nil); refusal != scripting.Unavailable {
+	var log strings.Builder
+	b := broker()
+	b.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	if _, refusal := run(t, b, g, nil); refusal != scripting.Unavailable {
 		t.Errorf("without the secret: %q", refusal)
+	}
+	if !strings.Contains(log.String(), `level=WARN msg="read secret of grant" grant=p secret=unknown error="no such secret"`) {
+		t.Errorf("log: %s", log.String())
 	}
 }
 

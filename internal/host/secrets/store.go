@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -27,6 +28,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/internal/host/oauth"
+	"github.com/mcpd/mcpd/scripting"
 )
 
 const (
@@ -184,6 +186,24 @@ func (s *Store) Resolve(ctx context.Context, name string) (string, error) {
 		return "", fmt.Errorf("secret %q: %w", e.def.Name, err)
 	}
 	return value, nil
+}
+
+// Resolver returns the value of a secret, by its name or its [Definition.Key].
+type Resolver = func(ctx context.Context, name string) (string, error)
+
+// LogErrors returns a resolver for the secrets of a grant. It logs a secret that cannot be read,
+// except if its user has not consented yet.
+func LogErrors(resolve Resolver, logger *slog.Logger, grant string) Resolver {
+	return func(ctx context.Context, name string) (string, error) {
+		value, err := resolve(ctx, name)
+		var refused *scripting.HostError
+		if err != nil && !errors.As(err, &refused) {
+			secret, _ := SplitKey(name)
+			logger.WarnContext(ctx, "read secret of grant",
+				slog.String("grant", grant), slog.String("secret", secret), slog.String("error", err.Error()))
+		}
+		return value, err
+	}
 }
 
 // ResolveForScript is [Store.Resolve] for a script, which may only read values that are

@@ -23,7 +23,7 @@ import (
 type Options struct {
 	// Drivers are the drivers of the program, by kind. The broker closes them.
 	Drivers map[string]Driver
-	// Resolve returns the value of a secret. Its error is logged for the operator.
+	// Resolve returns the value of a secret. Its errors are logged.
 	Resolve func(ctx context.Context, secret string) (string, error)
 	// Redact redacts texts and bytes of a row.
 	Redact func([]byte) []byte

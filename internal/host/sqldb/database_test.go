@@ -1,8 +1,13 @@
 package sqldb
 
 import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 
+	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
@@ -30,6 +35,37 @@ func TestWithSecrets_pool(t *testing.T) {
 	got := d.WithSecrets(map[string]string{"dsn": "dsn@2"})
 	if got.key == d.key || got.key != got.SQL.Hash() || got.DSN.Parts[0].Secret != "dsn@2" {
 		t.Errorf("the definition of the secret is %q, the pool key %x", got.DSN.Parts[0].Secret, got.key)
+	}
+}
+
+// dsnDriver is a driver that needs the first secret of a DSN.
+type dsnDriver struct{ Driver }
+
+func (dsnDriver) Connect(ctx context.Context, g grant.SQL, resolve secrets.Resolver) (Conn, error) {
+	_, err := resolve(ctx, g.DSN.Parts[0].Secret)
+	return nil, err
+}
+
+func (dsnDriver) Explain(error) (code, text string) { return "", "" }
+
+func (dsnDriver) Close() error { return nil }
+
+func TestDo_missingSecret(t *testing.T) {
+	var log strings.Builder
+	b := New(Options{
+		Drivers: map[string]Driver{grant.PostgreSQL: dsnDriver{}}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Resolve: func(context.Context, string) (string, error) { return "", errors.New("the variable is not set") },
+	})
+	t.Cleanup(func() { _ = b.Close() })
+	d := Compile(grant.SQL{
+		Name: "shop", Driver: grant.PostgreSQL, DSN: grant.Value{Parts: []grant.Part{{Secret: secrets.JoinKey("dsn", "2")}}},
+		Statements: []grant.Statement{{Name: "one", Query: "SELECT 1"}},
+	})
+	if _, err := b.Do(t.Context(), d, "query", []byte(`{"statement":"one"}`)); err == nil {
+		t.Error("the statement ran")
+	}
+	if !strings.Contains(log.String(), `level=WARN msg="read secret of grant" grant=shop secret=dsn error="the variable is not set"`) {
+		t.Errorf("log: %s", log.String())
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
@@ -66,7 +67,7 @@ func (b *Broker) lease(d Database) (p *pool, release func(), ok bool) {
 	p, found := b.pools[d.key]
 	if !found {
 		connect := func(ctx context.Context) (Conn, error) {
-			return b.options.Drivers[d.Driver].Connect(ctx, d.SQL, b.options.Resolve)
+			return b.options.Drivers[d.Driver].Connect(ctx, d.SQL, secrets.LogErrors(b.options.Resolve, b.options.Logger, d.Name))
 		}
 		p = &pool{connect: connect, slots: make(chan struct{}, maxConns)}
 		p.idle = time.AfterFunc(idleTimeout, func() { b.closeIdle(d.key, p) })
