@@ -67,19 +67,22 @@ func (t *Tree) definitions(config *definition.Config, slot func(*toolFile) **dec
 	vars := variablesKey(config)
 	Parallel(len(units), func(i int) {
 		u := units[i]
-		if u.file == nil {
+		if !u.hasTree {
 			return
 		}
 		folder := folderOf(u.path)
 		scope := hclfile.Scope{Vars: config.Variables, Locals: locals[folder], Secrets: secrets, Incomplete: incomplete[folder]}
 		key := scopeKey(scope, vars)
 		if kept := slot(u); *kept == nil || (*kept).scope != key || !t.Unchanged((*kept).reads) {
-			*kept = t.evaluate(u.file, scope, key)
+			*kept = t.evaluate(u, scope, key)
+		}
+		if !u.hasLocals() {
+			u.tree = nil
 		}
 	})
 	var defined []*definition.Definitions
 	for _, u := range units {
-		problems = append(problems, u.parsed...)
+		problems = append(problems, u.problems...)
 		if d := *slot(u); d != nil {
 			problems = append(problems, d.problems...)
 			defined = append(defined, &d.defined)
@@ -92,7 +95,7 @@ func (t *Tree) definitions(config *definition.Config, slot func(*toolFile) **dec
 // part of it could not be parsed.
 func (t *Tree) Incomplete() bool {
 	for _, u := range t.files {
-		if u.incomplete() {
+		if u.incomplete {
 			return true
 		}
 	}
@@ -103,21 +106,29 @@ func (t *Tree) Incomplete() bool {
 func (t *Tree) parse(units []*toolFile) {
 	Parallel(len(units), func(i int) {
 		u := units[i]
-		if u.file != nil || u.parsed.HasErrors() {
-			return
+		if !u.parsed {
+			u.syntax = parse(t.source(u))
 		}
-		u.file, u.parsed = hclfile.Parse(hclfile.Source{Path: t.display(u.path), RelDir: folderOf(u.path), AbsDir: t.folder(u.path), Bytes: u.bytes}, hclfile.ToolsKind)
 	})
 }
 
-func (t *Tree) evaluate(file *hclfile.File, scope hclfile.Scope, key Hash) *decoded {
+func (t *Tree) source(u *toolFile) hclfile.Source {
+	return hclfile.Source{Path: t.display(u.path), RelDir: folderOf(u.path), AbsDir: t.folder(u.path), Bytes: u.bytes}
+}
+
+// evaluate evaluates a file. It parses the file again if its tree was dropped.
+func (t *Tree) evaluate(u *toolFile, scope hclfile.Scope, key Hash) *decoded {
 	d := &decoded{scope: key, reads: map[string]Hash{}}
 	scope.ReadFile = func(name string) ([]byte, error) {
 		content, hash, err := t.Open(name)
 		d.reads[name] = hash
 		return content, err
 	}
-	d.defined, d.problems = file.Decode(scope)
+	tree := u.tree
+	if tree == nil {
+		tree = parse(t.source(u)).tree
+	}
+	d.defined, d.problems = tree.Decode(scope)
 	return d
 }
 
@@ -175,7 +186,7 @@ func (t *Tree) AddSources(sources map[string][]byte) {
 func incompleteFolders(units []*toolFile, config *definition.Config) map[string]bool {
 	folders := map[string]bool{}
 	for _, u := range units {
-		if config.Incomplete || u.incomplete() {
+		if config.Incomplete || u.incomplete {
 			folders[folderOf(u.path)] = true
 		}
 	}
@@ -186,16 +197,13 @@ func incompleteFolders(units []*toolFile, config *definition.Config) map[string]
 func joinLocals(units []*toolFile, config *definition.Config, incomplete map[string]bool) (map[string]*hclfile.Locals, diag.List) {
 	folders := map[string][]*hclfile.File{}
 	for _, u := range units {
-		if folder := folderOf(u.path); u.file != nil {
-			folders[folder] = append(folders[folder], u.file)
+		if folder := folderOf(u.path); u.hasLocals() {
+			folders[folder] = append(folders[folder], u.tree)
 		}
 	}
 	var problems diag.List
 	locals := make(map[string]*hclfile.Locals, len(folders))
 	for folder, files := range folders {
-		if !slices.ContainsFunc(files, func(f *hclfile.File) bool { return len(f.Locals()) > 0 }) {
-			continue
-		}
 		joined, more := hclfile.JoinLocals(files, config.Variables, incomplete[folder])
 		problems = append(problems, more...)
 		locals[folder] = joined

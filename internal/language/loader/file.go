@@ -18,24 +18,43 @@ type Hash = [sha256.Size]byte
 
 // toolFile is a tool file with its parsed and decoded content.
 type toolFile struct {
-	path    string
-	hash    Hash
-	bytes   []byte
-	file    *hclfile.File
-	parsed  diag.List
+	path  string
+	hash  Hash
+	bytes []byte
+	syntax
 	decoded *decoded
 	// staged are the definitions with other values of variables, by stage.
 	staged map[string]**decoded
 	ownership
 }
 
-// incomplete reports whether the file may define more than is known.
-func (f *toolFile) incomplete() bool {
-	if f.file == nil {
-		return f.parsed.HasErrors()
-	}
-	return f.file.Incomplete()
+// syntax is the parsed content of a tool file.
+type syntax struct {
+	parsed   bool
+	problems diag.List
+	// hasTree is false if the text could not be parsed at all.
+	hasTree bool
+	// tree is nil if there is none, and while no load needs it: most of the memory of a file
+	// would be its tree. Trees with locals are kept, as each load evaluates them.
+	tree *hclfile.File
+	// incomplete means that the file may define more than is known.
+	incomplete bool
 }
+
+// parse parses the text of a file.
+func parse(src hclfile.Source) (s syntax) {
+	s.parsed = true
+	s.tree, s.problems = hclfile.Parse(src, hclfile.ToolsKind)
+	s.hasTree = s.tree != nil
+	s.incomplete = s.problems.HasErrors()
+	if s.hasTree {
+		s.incomplete = s.tree.Incomplete()
+	}
+	return s
+}
+
+// hasLocals reports whether the file declares local values.
+func (s *syntax) hasLocals() bool { return s.tree != nil && len(s.tree.Locals()) > 0 }
 
 // referencedFile is a file that a definition reads. A missing file is cached too.
 type referencedFile struct {
@@ -58,7 +77,7 @@ func (t *Tree) read(name string, before *toolFile) {
 	u := &toolFile{path: name, bytes: content, hash: sha256.Sum256(content), ownership: ownershipOf(info)}
 	if err != nil {
 		u.hash = sha256.Sum256([]byte(err.Error()))
-		u.parsed = diag.List{unreadable(t.display(name), "this file cannot be read", " of at most 1 MiB", err)}
+		u.syntax = syntax{parsed: true, incomplete: true, problems: diag.List{unreadable(t.display(name), "this file cannot be read", " of at most 1 MiB", err)}}
 	}
 	if before != nil && before.hash == u.hash {
 		before.ownership = u.ownership

@@ -1,7 +1,7 @@
 // Package loader reads the files of a server: the tools directory, as a [Tree], and the config
 // file, as a [Config].
 //
-// A Tree caches files, parsed files and definitions, so that a change to one file reads only
+// A Tree caches files and definitions, so that a change to one file reads only
 // that file. It does not trust names and links. A file that is hidden, outside of the
 // directory, not regular, or writable by every user is a diagnostic and is never read.
 // Production mode also checks the owners of files, by separate methods. The package compiles no

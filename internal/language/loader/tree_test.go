@@ -94,6 +94,31 @@ func TestTreeUpdate_readsOnlyChangedFile(t *testing.T) {
 	}
 }
 
+// A file whose own text is unchanged is evaluated again with the changed local of another file,
+// and a syntax error in it is reported again.
+func TestTreeUpdate_changedLocal(t *testing.T) {
+	files := fstest.MapFS{
+		"tool.hcl":   {Data: []byte("tool \"a\" {\n  description = local.text\n  run = <<JS\n    return 1;\n  JS\n}\ntool \"b\" {\n  description = \n}\n")},
+		"locals.hcl": {Data: []byte("locals {\n  text = \"one\"\n}\n")},
+	}
+	tree := loader.New(files, "tools.d")
+	tree.Update(nil, true)
+	for _, want := range []string{"one", "two", "three"} {
+		files["locals.hcl"] = &fstest.MapFile{Data: []byte("locals {\n  text = \"" + want + "\"\n}\n")}
+		tree.Update([]string{"locals.hcl"}, false)
+		var got []string
+		defined, problems := tree.Definitions(config(t))
+		for _, d := range defined {
+			for _, tool := range d.Tools {
+				got = append(got, tool.Description)
+			}
+		}
+		if !slices.Equal(got, []string{want}) || len(problems) != 1 || !tree.Incomplete() {
+			t.Errorf("descriptions %q, want %q; problems %v, incomplete %t", got, want, problems, tree.Incomplete())
+		}
+	}
+}
+
 func TestTreeUpdate_addedAndRemoved(t *testing.T) {
 	folder := t.TempDir()
 	write(t, filepath.Join(folder, "a.hcl"), toolText("a"))
