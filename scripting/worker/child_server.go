@@ -219,7 +219,7 @@ func (c *activeCall) StartCall(seq int, op string, payload, tail []byte) {
 	_ = c.server.wire.send(frameHostCall, func(dst []byte) []byte { return f.append(binary.AppendUvarint(dst, c.id)) })
 }
 
-// CancelCall tells the parent that the script no longer waits for a host call.
+// CancelCall notifies the parent that the script no longer waits for a host call.
 func (c *activeCall) CancelCall(seq int, tail []byte) {
 	// An error means that the parent has exited, and the process ends.
 	_ = c.server.wire.send(frameHostCancel, func(dst []byte) []byte {
