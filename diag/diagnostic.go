@@ -1,7 +1,7 @@
 // Package diag reports errors and warnings in the files of authors and operators.
 //
-// A [Diagnostic] says what is wrong, where it is, and how to fix it. A [List] holds diagnostics in a
-// stable order, and is an error. A [Printer] prints a list like a compiler, with the source lines:
+// A [Diagnostic] has a problem, its position and its fix. A [List] holds diagnostics in a stable
+// order, and is an error. A [Printer] prints a list like a compiler, with the source lines:
 //
 //	report, err := server.Load(ctx)
 //	if err != nil {
@@ -79,7 +79,7 @@ type Diagnostic struct {
 	Severity Severity
 	// Code is a stable identifier for the kind of diagnostic, in kebab case.
 	Code string
-	// Summary says in one line what is wrong.
+	// Summary states the problem in one line.
 	Summary string
 	// Detail says how to fix it. It may be empty.
 	Detail string

@@ -77,7 +77,7 @@ func checkAuditPath(path string, tools fs.FS) error {
 	return nil
 }
 
-// checkAudit rejects a changed block whose log cannot be opened at the next start. It also rejects
+// checkAudit rejects a changed block if its log cannot be opened at the next start. It also rejects
 // production mode if the server was started without an audit log, as calls would not be audited.
 func (s *Server) checkAudit(c *catalog.Catalog) error {
 	if c.Audit != nil && s.auditChanged(c.Audit) {

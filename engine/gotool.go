@@ -100,7 +100,7 @@ func newGoTool[In, Out any](o ToolOptions, run func(ctx context.Context, agent i
 // CallerFromContext returns the caller of a Go tool from the context of its function: the
 // authenticated principal, the claimed agent, and the source of the request. It is a copy.
 //
-// An unauthenticated caller has the principal [identity.Anonymous], whose Kind is
+// An unauthenticated caller has the principal [identity.Anonymous] with the Kind
 // [identity.KindAnonymous]. For any other context, ok is false and the caller is anonymous. Compare
 // Kind and Issuer in addition to ID, as ids of different issuers may be equal.
 func CallerFromContext(ctx context.Context) (caller identity.Caller, ok bool) {

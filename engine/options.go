@@ -55,7 +55,7 @@ type Options struct {
 	// a failed start leaves no audit record.
 	DeferReady bool
 
-	// Upstreams are MCP servers whose tools are offered here, in addition to upstream blocks.
+	// Upstreams are MCP servers. Their tools are offered here, as with upstream blocks.
 	Upstreams []Upstream
 
 	// Policies are evaluated in order, after the policies of mcpd.hcl.

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
-// Upstream is an MCP server whose tools are offered here, without an upstream block.
+// Upstream is an MCP server without an upstream block. Its tools are offered here.
 type Upstream struct{ block definition.Upstream }
 
 // NewUpstream returns the upstream of a URL. Its items get names with the prefix name and "_".

@@ -46,7 +46,7 @@ func (e *Env) CompileFrom(text diag.Text, result json.RawMessage) (*Expr, diag.L
 	return &Expr{env: e, body: body}, c.diags
 }
 
-// checkFits reports an expression whose type does not fit the input.
+// checkFits reports an expression with a type that does not fit the input.
 func (c *compiler) checkFits(x *expression, want *shape) {
 	members := membersOf(strings.TrimPrefix(x.result.TypeName(), "@"))
 	if fits(x.result, want.cel) || members != "" && want.cel.Kind() == types.StructKind {

@@ -34,7 +34,7 @@ func (r *execution) result(value goja.Value) (result *Result, failure *Failure) 
 }
 
 // guarded runs f, which may run user code. It returns the failure for an exception or an error;
-// what is the prefix of its message.
+// The message starts with what.
 func (r *execution) guarded(what string, f func() error) *Failure {
 	var err error
 	var thrown *goja.Exception

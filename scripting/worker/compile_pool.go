@@ -47,7 +47,7 @@ type Pool struct {
 	reaping sync.WaitGroup
 }
 
-// NewPool returns a pool whose processes run the executable at path. argv are its arguments;
+// NewPool returns a pool. Its processes run the executable at path. argv are its arguments;
 // argv[0] is the name of the program. The executable calls [Main] and exits.
 func NewPool(path string, argv ...string) *Pool { return &Pool{path: path, argv: argv} }
 

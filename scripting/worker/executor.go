@@ -140,7 +140,7 @@ type monitor struct {
 	cpuSpent     func(pid int) (time.Duration, error) // returns processor time of a process
 }
 
-// NewExecutor returns an executor whose processes run the executable at path. argv are its
+// NewExecutor returns an executor. Its processes run the executable at path. argv are its
 // arguments; argv[0] is the name of the program. The executable calls [Main] and exits. NewExecutor
 // returns an error if the first process cannot be started.
 func NewExecutor(o Options, path string, argv ...string) (*Executor, error) {
