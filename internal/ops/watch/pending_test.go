@@ -233,12 +233,12 @@ func TestGitLocks(t *testing.T) {
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
 			targets := []target{{abs: at("plain/tools.d"), kind: rootTarget}, {abs: at(r.target), kind: rootTarget}}
-			if l, held := lockOn(targets); held {
+			if l, isLocked := lockOn(targets); isLocked {
 				t.Fatalf("%s is held before it exists", l.path)
 			}
 			write(t, at(r.lock), "")
 			defer func() { _ = os.Remove(at(r.lock)) }()
-			if l, held := lockOn(targets); !held || l.path != at(r.lock) {
+			if l, isLocked := lockOn(targets); !isLocked || l.path != at(r.lock) {
 				t.Errorf("found the lock %q, want %s", l.path, at(r.lock))
 			}
 		})

@@ -219,7 +219,7 @@ func (w *Watcher) openSource() bool {
 	return true
 }
 
-// poll switches to the polling eye.
+// poll switches to polling.
 func (w *Watcher) poll(why error) {
 	if w.retry.IsZero() {
 		w.log.Warn("file notifications unavailable, polling", "error", why)
@@ -256,7 +256,7 @@ type observation struct {
 	many bool
 }
 
-func (g observation) empty() bool { return len(g.paths) == 0 && !g.rescan }
+func (o observation) empty() bool { return len(o.paths) == 0 && !o.rescan }
 
 // A target is a watched item of the Options.
 type target struct {
@@ -275,7 +275,7 @@ const (
 )
 
 // place returns the absolute path of the target; for a glob, of its directory.
-func (t target) place() string {
+func (t target) absPath() string {
 	if t.kind == globTarget {
 		return filepath.Dir(t.abs)
 	}
