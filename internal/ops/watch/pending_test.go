@@ -93,7 +93,7 @@ func TestWatcher_changeWhileReady(t *testing.T) {
 	}
 }
 
-// repository creates a work tree with a tools directory and a Watcher with a fake eye.
+// repository creates a work tree with a tools directory and a Watcher with a fake source.
 func repository(t *testing.T, test func(t *testing.T, dir string, w *Watcher, show func(string))) {
 	dir := t.TempDir()
 	for _, folder := range []string{".git", "tools.d"} {

@@ -65,7 +65,7 @@ func (p *poller) check() (observation, error) {
 	return g, nil
 }
 
-// look returns the current state by the user's names.
+// scan returns the current state by the user's names.
 func (p *poller) scan() map[string]fileStamp {
 	now := map[string]fileStamp{}
 	targets, _ := expandGlobs(p.targets)
@@ -96,7 +96,7 @@ func (p *poller) scan() map[string]fileStamp {
 	return now
 }
 
-// note records the state of an entry. It reads the content of a file that is too new
+// record stores the state of an entry. It reads the content of a file that is too new
 // for its timestamp to be trusted, and keeps a known sum while the timestamp is
 // unchanged.
 func (p *poller) record(now map[string]fileStamp, name, real string) {
