@@ -71,8 +71,8 @@ func (h *RunHost) requestInput(payload []byte) error {
 	if h.InputPolicy.Grant == nil && len(p.Requests) == 0 {
 		return errNoClient()
 	}
-	if most := h.maxRounds(p.Requests); h.InputPolicy.Round >= most {
-		return &scripting.HostError{Code: scripting.Denied, Message: fmt.Sprintf("the call has sent %d input requests, the maximum of its grant", most)}
+	if maxRounds := h.maxRounds(p.Requests); h.InputPolicy.Round >= maxRounds {
+		return &scripting.HostError{Code: scripting.Denied, Message: fmt.Sprintf("the call has sent %d input requests, the maximum of its grant", maxRounds)}
 	}
 	if shown := h.Secrets.RedactBytes(payload); !bytes.Equal(shown, payload) {
 		return &scripting.HostError{Code: scripting.Denied, Message: "the input request contains the value of a secret; remove it"}
@@ -101,15 +101,15 @@ func (h *RunHost) requestInput(payload []byte) error {
 // maxRounds returns how often the call may request input, including these requests. The grant
 // does not limit consent requests of the server itself.
 func (h *RunHost) maxRounds(asked []call.AskRequest) int {
-	most := defaultRounds
+	rounds := defaultRounds
 	if h.InputPolicy.Grant != nil && h.InputPolicy.Grant.MaxRounds > 0 {
-		most = h.InputPolicy.Grant.MaxRounds
+		rounds = h.InputPolicy.Grant.MaxRounds
 	}
 	others := func(r call.AskRequest) bool { return !h.isConsentRequest(r.Method, r.Params) }
 	if len(asked) > 0 && !slices.ContainsFunc(asked, others) {
-		return max(most, defaultRounds)
+		return max(rounds, defaultRounds)
 	}
-	return most
+	return rounds
 }
 
 // checkConsent checks a consent request of the server itself.
@@ -143,10 +143,10 @@ func (h *RunHost) checkInputRequest(method string, params inputParams) error {
 	case elicitation:
 		return h.checkElicit(params)
 	case "sampling/createMessage":
-		most := cmp.Or(granted.MaxTokens, defaultTokens)
-		if params.MaxTokens > most {
+		limit := cmp.Or(granted.MaxTokens, defaultTokens)
+		if params.MaxTokens > limit {
 			return &scripting.HostError{
-				Code: scripting.TooLarge, Message: fmt.Sprintf("maxTokens, 1000 by default, is more than the %d that the grant allows", most),
+				Code: scripting.TooLarge, Message: fmt.Sprintf("maxTokens, 1000 by default, is more than the %d that the grant allows", limit),
 			}
 		}
 		if params.Tools {

@@ -18,8 +18,8 @@ const (
 	vaultKey   = "\x00key"
 )
 
-// vaultRoom bounds the tokens of all users.
-var vaultRoom = state.Room{Keys: 10_000, Bytes: 64 << 20}
+// vaultLimits bounds the tokens of all users.
+var vaultLimits = state.Room{Keys: 10_000, Bytes: 64 << 20}
 
 // vaultTTL is how long a token is stored without renewal, so that tokens of users and secrets
 // that do not return free their space.
@@ -44,15 +44,15 @@ func (v tokenVault) Get(user string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open user tokens: %w", err)
 	}
-	kept, err := store.Pair(vaultSpace, v.name(user))
-	if err != nil || kept.Value == nil {
+	row, err := store.Pair(vaultSpace, v.name(user))
+	if err != nil || row.Value == nil {
 		return nil, err
 	}
 	seal, err := vaultCipher(store)
 	if err != nil {
 		return nil, err
 	}
-	value, err := seal.Open(nil, nil, kept.Value, []byte(v.name(user)))
+	value, err := seal.Open(nil, nil, row.Value, []byte(v.name(user)))
 	if err != nil {
 		return nil, errDamagedVault
 	}
@@ -97,7 +97,7 @@ func (v tokenVault) seal(store state.Store, user string, value []byte, may func(
 		return err
 	}
 	sealed := seal.Seal(nil, nil, value, []byte(v.name(user)))
-	return store.ChangePair(vaultSpace, v.name(user), vaultRoom, func(old state.Pair, now time.Time) (state.Pair, error) {
+	return store.ChangePair(vaultSpace, v.name(user), vaultLimits, func(old state.Pair, now time.Time) (state.Pair, error) {
 		if !may(old) {
 			return old, nil
 		}
@@ -106,7 +106,7 @@ func (v tokenVault) seal(store state.Store, user string, value []byte, may func(
 }
 
 func deleteRow(store state.Store, name string) (there bool, err error) {
-	err = store.ChangePair(vaultSpace, name, vaultRoom, func(old state.Pair, _ time.Time) (state.Pair, error) {
+	err = store.ChangePair(vaultSpace, name, vaultLimits, func(old state.Pair, _ time.Time) (state.Pair, error) {
 		there = old.Value != nil
 		return state.Pair{}, nil
 	})
@@ -121,7 +121,7 @@ func (v tokenVault) name(user string) string { return v.secret + "\x00" + user }
 func vaultCipher(store state.Store) (cipher.AEAD, error) {
 	key, err := store.Pair(vaultSpace, vaultKey)
 	if err == nil && key.Value == nil {
-		err = store.ChangePair(vaultSpace, vaultKey, vaultRoom, func(old state.Pair, _ time.Time) (state.Pair, error) {
+		err = store.ChangePair(vaultSpace, vaultKey, vaultLimits, func(old state.Pair, _ time.Time) (state.Pair, error) {
 			if old.Value == nil {
 				old.Value = make([]byte, 32)
 				rand.Read(old.Value)

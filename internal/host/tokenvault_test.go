@@ -31,7 +31,7 @@ func TestTokenVault_encrypted(t *testing.T) {
 	}
 	// A value moved to another user or secret is invalid.
 	for _, name := range []string{"crm#1\x00grace", "other#1\x00ada"} {
-		if err := store.ChangePair(vaultSpace, name, vaultRoom, func(state.Pair, time.Time) (state.Pair, error) { return sealed, nil }); err != nil {
+		if err := store.ChangePair(vaultSpace, name, vaultLimits, func(state.Pair, time.Time) (state.Pair, error) { return sealed, nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -54,7 +54,7 @@ func TestTokenVault_expiry(t *testing.T) {
 	store := state.NewMemory(state.Options{Now: func() time.Time { return now }})
 	crm := newVaultFunc(func() (state.Store, error) { return store, nil })("crm#1")
 	put := func(user string) error { return crm.Put(user, []byte("access")) }
-	for i := range vaultRoom.Keys - 1 { // one row is the encryption key
+	for i := range vaultLimits.Keys - 1 { // one row is the encryption key
 		if err := put(fmt.Sprint(i)); err != nil {
 			t.Fatal(err)
 		}

@@ -66,7 +66,7 @@ func TestUserTokens_sorted(t *testing.T) {
 	l.keep("mail#2", "jwt\x00https://i\x00ada")
 	// Damaged rows are listed, so that they can be dropped.
 	row, _ := l.store.Pair(vaultSpace, "crm#1\x00key\x00\x00ada")
-	if err := l.store.ChangePair(vaultSpace, "crm#1\x00key\x00\x00bob", vaultRoom, func(state.Pair, time.Time) (state.Pair, error) { return row, nil }); err != nil {
+	if err := l.store.ChangePair(vaultSpace, "crm#1\x00key\x00\x00bob", vaultLimits, func(state.Pair, time.Time) (state.Pair, error) { return row, nil }); err != nil {
 		t.Fatal(err)
 	}
 	got, err := l.brokers.UserTokens()

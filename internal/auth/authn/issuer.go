@@ -277,8 +277,8 @@ const maxDocument = 1 << 20
 var documentLimits = jsonguard.Limits{Bytes: maxDocument, Depth: 16, Tokens: 50_000}
 
 // RoundTrip sends a request, and reads the whole response.
-func (d jsonTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := d.inner.RoundTrip(r)
+func (t jsonTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := t.inner.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}

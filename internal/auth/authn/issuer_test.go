@@ -26,12 +26,12 @@ func (s *site) tokensOnly() {
 func (s *site) status(token string) int {
 	s.t.Helper()
 	_, err := s.registry.Authenticate(bearing(token))
-	var refusal *AuthError
+	var rejection *AuthError
 	switch {
 	case err == nil:
 		return http.StatusOK
-	case errors.As(err, &refusal):
-		return refusal.Status
+	case errors.As(err, &rejection):
+		return rejection.Status
 	}
 	s.t.Fatal(err)
 	return 0

@@ -204,9 +204,9 @@ func stripCredentials(r *http.Request) {
 // the client's if it sent one. Any error but an [*AuthError] is a 401 without a
 // challenge.
 func (m Middleware) Reject(h http.Header, r *http.Request, err error) (status int, message string) {
-	refusal := &AuthError{Status: http.StatusUnauthorized, reason: err}
-	errors.As(err, &refusal)
-	refusal.setHeaders(h)
+	rejection := &AuthError{Status: http.StatusUnauthorized, reason: err}
+	errors.As(err, &rejection)
+	rejection.setHeaders(h)
 	id := cmp.Or(h.Get(httpheader.RequestID), httpheader.RequestIDOf(r.Header))
 	if id == "" {
 		id = httpheader.NewRequestID()
@@ -216,13 +216,13 @@ func (m Middleware) Reject(h http.Header, r *http.Request, err error) (status in
 	if errors.As(err, &conflict) && m.OnAgentConflict != nil {
 		m.OnAgentConflict(r, AgentConflict{Principal: conflict.principal, Agent: conflict.agent, Source: m.source(r), RequestID: id})
 	}
-	m.logRejection(r, id, refusal)
-	return refusal.Status, refusal.message()
+	m.logRejection(r, id, rejection)
+	return rejection.Status, rejection.message()
 }
 
 // logRejection logs a rejected request, within the limit.
-func (m Middleware) logRejection(r *http.Request, id string, refusal *AuthError) {
-	attributes := []slog.Attr{slog.Int("status", refusal.Status), slog.String("reason", refusal.Error())}
+func (m Middleware) logRejection(r *http.Request, id string, rejection *AuthError) {
+	attributes := []slog.Attr{slog.Int("status", rejection.Status), slog.String("reason", rejection.Error())}
 	var claim *claimError
 	if errors.As(refusal, &claim) {
 		attributes = append(attributes, claim.logAttrs()...)

@@ -160,11 +160,11 @@ func (m *tokenMethod) check(ctx context.Context, t jwt, now int64) (identity.Pri
 
 // checkHeader rejects other kinds of tokens (RFC 8725 section 3.11), and tokens
 // with critical extensions (RFC 7515 section 4.1.11).
-func (t jwt) checkHeader() error {
-	if _, critical := t.header["crit"]; critical {
+func (j jwt) checkHeader() error {
+	if _, critical := j.header["crit"]; critical {
 		return errCritical
 	}
-	kind, present := t.header["typ"]
+	kind, present := j.header["typ"]
 	if !present {
 		return nil // RFC 7519 section 5.1 makes it optional
 	}
@@ -179,8 +179,8 @@ func (t jwt) checkHeader() error {
 
 // hasAudience reports whether the token names the audience (RFC 7519 section
 // 4.1.3).
-func (t jwt) hasAudience(audience string) bool {
-	switch aud := t.claims["aud"].(type) {
+func (j jwt) hasAudience(audience string) bool {
+	switch aud := j.claims["aud"].(type) {
 	case string:
 		return aud == audience
 	case []any:
@@ -195,13 +195,13 @@ func (t jwt) hasAudience(audience string) bool {
 
 // checkTimes rejects a token without an expiry time, and one that has expired
 // or is not valid yet (RFC 7519 section 4.1.4 to 4.1.6). Times are in seconds.
-func (t jwt) checkTimes(now, skew int64) error {
-	end, ok := t.claims["exp"].(float64)
+func (j jwt) checkTimes(now, skew int64) error {
+	end, ok := j.claims["exp"].(float64)
 	if !ok || float64(now-skew) >= end {
 		return errExpired
 	}
 	for _, name := range []string{"nbf", "iat"} {
-		claim, present := t.claims[name]
+		claim, present := j.claims[name]
 		begin, ok := claim.(float64)
 		if present && (!ok || begin > float64(now+skew)) {
 			return errNotYetValid
@@ -211,7 +211,7 @@ func (t jwt) checkTimes(now, skew int64) error {
 }
 
 // String returns no part of the token.
-func (t jwt) String() string { return fmt.Sprintf("a token of %d bytes", len(t.text)) }
+func (j jwt) String() string { return fmt.Sprintf("a token of %d bytes", len(j.text)) }
 
 // maxID bounds the id of a principal or an agent, in bytes.
 const maxID = 256
@@ -325,8 +325,8 @@ func isID(text string) bool {
 
 // checkCertBinding rejects a token that is bound to a key (RFC 7800), unless it
 // is bound to the client certificate of the connection (RFC 8705 section 3.1).
-func (t jwt) checkCertBinding(leaf *x509.Certificate) error {
-	bound, present := t.claims["cnf"]
+func (j jwt) checkCertBinding(leaf *x509.Certificate) error {
+	bound, present := j.claims["cnf"]
 	if !present {
 		return nil
 	}

@@ -58,12 +58,12 @@ func (h handler) WithGroup(name string) slog.Handler {
 	return h
 }
 
-// most is the usual maximum number of attributes, which need no allocation.
-const most = 10
+// maxInlineAttrs is the usual maximum number of attributes, which need no allocation.
+const maxInlineAttrs = 10
 
 // Handle passes on the redacted record.
 func (h handler) Handle(ctx context.Context, r slog.Record) error {
-	var room [most]slog.Attr
+	var room [maxInlineAttrs]slog.Attr
 	attrs := room[:0]
 	r.Attrs(func(a slog.Attr) bool {
 		attrs = append(attrs, h.attr(a))

@@ -41,17 +41,17 @@ func (m *Memory) Take(_ context.Context, charges []Charge) (*Rejection, error) {
 	defer unlock(charges)
 	// Read while holding the locks, the time never decreases for a counter.
 	now := m.now().Sub(m.epoch)
-	var refusal *Rejection
+	var rejection *Rejection
 	for i := range charges {
 		c := &charges[i]
 		c.slot = c.counters.find(c.Key, now)
 		wait, busy := c.counters.bucket(c.slot).check(c, now)
-		if wait > 0 && (refusal == nil || wait > refusal.RetryAfter) {
-			refusal = &Rejection{Limit: c.Limit, ConcurrencyExceeded: busy, RetryAfter: wait}
+		if wait > 0 && (rejection == nil || wait > rejection.RetryAfter) {
+			rejection = &Rejection{Limit: c.Limit, ConcurrencyExceeded: busy, RetryAfter: wait}
 		}
 	}
-	if refusal != nil {
-		return refusal, nil
+	if rejection != nil {
+		return rejection, nil
 	}
 	for i := range charges {
 		charges[i].counters.bucket(charges[i].slot).charge(&charges[i], now)

@@ -30,41 +30,41 @@ func take(m *Memory, key string, limits ...*Limit) (*Rejection, []Charge) {
 	for i, l := range limits {
 		charges[i] = Charge{Limit: l, Key: key}
 	}
-	refusal, _ := m.Take(context.Background(), charges)
-	return refusal, charges
+	rejection, _ := m.Take(context.Background(), charges)
+	return rejection, charges
 }
 
 func TestMemory_burst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, l := NewMemory(time.Now), limit("l", 60, time.Minute, 3, 0)
 		for i := range 3 {
-			if refusal, _ := take(m, "a", l); refusal != nil {
-				t.Fatalf("call %d of the burst is rejected: %s", i, refusal.Message())
+			if rejection, _ := take(m, "a", l); rejection != nil {
+				t.Fatalf("call %d of the burst is rejected: %s", i, rejection.Message())
 			}
 		}
-		refusal, _ := take(m, "a", l)
-		if refusal == nil || refusal.RetryAfter != time.Second || refusal.ConcurrencyExceeded {
-			t.Fatalf("the call after the burst: %+v, want a wait of 1s", refusal)
+		rejection, _ := take(m, "a", l)
+		if rejection == nil || rejection.RetryAfter != time.Second || rejection.ConcurrencyExceeded {
+			t.Fatalf("the call after the burst: %+v, want a wait of 1s", rejection)
 		}
-		time.Sleep(refusal.RetryAfter - time.Nanosecond)
-		if refusal, _ := take(m, "a", l); refusal == nil || refusal.RetryAfter != 1 {
-			t.Errorf("a call that is a nanosecond early: %+v", refusal)
+		time.Sleep(rejection.RetryAfter - time.Nanosecond)
+		if rejection, _ := take(m, "a", l); rejection == nil || rejection.RetryAfter != 1 {
+			t.Errorf("a call that is a nanosecond early: %+v", rejection)
 		}
 		time.Sleep(time.Nanosecond)
-		if refusal, _ := take(m, "a", l); refusal != nil {
-			t.Errorf("a call after the wait is rejected: %s", refusal.Message())
+		if rejection, _ := take(m, "a", l); rejection != nil {
+			t.Errorf("a call after the wait is rejected: %s", rejection.Message())
 		}
-		if refusal, _ := take(m, "a", l); refusal == nil {
+		if rejection, _ := take(m, "a", l); rejection == nil {
 			t.Error("one call is possible per second, but two passed")
 		}
-		if refusal, _ := take(m, "b", l); refusal != nil {
+		if rejection, _ := take(m, "b", l); rejection != nil {
 			t.Error("another key is charged for the first")
 		}
 		time.Sleep(time.Hour)
 		for range 3 {
 			take(m, "a", l)
 		}
-		if refusal, _ := take(m, "a", l); refusal == nil {
+		if rejection, _ := take(m, "a", l); rejection == nil {
 			t.Error("an idle hour increases the burst")
 		}
 	})
@@ -74,18 +74,18 @@ func TestMemory_concurrency(t *testing.T) {
 	m, l := NewMemory(newClock().now), limit("l", 0, 0, 0, 2)
 	_, first := take(m, "a", l)
 	take(m, "a", l)
-	refusal, _ := take(m, "a", l)
-	if refusal == nil || !refusal.ConcurrencyExceeded || refusal.RetryAfter != time.Second {
-		t.Fatalf("a third call at once: %+v", refusal)
+	rejection, _ := take(m, "a", l)
+	if rejection == nil || !rejection.ConcurrencyExceeded || rejection.RetryAfter != time.Second {
+		t.Fatalf("a third call at once: %+v", rejection)
 	}
-	if refusal, _ := take(m, "b", l); refusal != nil {
+	if rejection, _ := take(m, "b", l); rejection != nil {
 		t.Error("another key waits for the first")
 	}
 	m.Release(first)
-	if refusal, _ := take(m, "a", l); refusal != nil {
+	if rejection, _ := take(m, "a", l); rejection != nil {
 		t.Error("a call that has ended still counts")
 	}
-	if refusal, _ := take(m, "a", l); refusal == nil {
+	if rejection, _ := take(m, "a", l); rejection == nil {
 		t.Error("one call has ended, and two begin")
 	}
 }
@@ -94,18 +94,18 @@ func TestMemory_allOrNone(t *testing.T) {
 	m, wide, narrow := NewMemory(newClock().now), limit("wide", 1, time.Hour, 5, 0), limit("narrow", 1, time.Minute, 1, 0)
 	take(m, "a", wide, narrow)
 	for range 10 {
-		if refusal, _ := take(m, "a", wide, narrow); refusal == nil || refusal.Limit != narrow {
-			t.Fatalf("rejected by %+v, want narrow", refusal)
+		if rejection, _ := take(m, "a", wide, narrow); rejection == nil || rejection.Limit != narrow {
+			t.Fatalf("rejected by %+v, want narrow", rejection)
 		}
 	}
 	for i := range 4 {
-		if refusal, _ := take(m, "a", wide); refusal != nil {
+		if rejection, _ := take(m, "a", wide); rejection != nil {
 			t.Fatalf("calls that narrow rejected were charged to wide: %d remain of 4", i)
 		}
 	}
-	refusal, _ := take(m, "a", narrow, wide)
-	if refusal == nil || refusal.Limit != wide || refusal.RetryAfter != time.Hour {
-		t.Errorf("both limits reject the call, which gets %+v instead of the longer wait", refusal)
+	rejection, _ := take(m, "a", narrow, wide)
+	if rejection == nil || rejection.Limit != wide || rejection.RetryAfter != time.Hour {
+		t.Errorf("both limits reject the call, which gets %+v instead of the longer wait", rejection)
 	}
 }
 
@@ -128,8 +128,8 @@ func TestMemory_changedLimit(t *testing.T) {
 			take(m, "a", l)
 			take(m, "a", l)
 			m.SetLimits([]*Limit{&test.next})
-			if refusal, _ := take(m, "a", &test.next); (refusal != nil) != test.want {
-				t.Errorf("counted on: %v, want %v", refusal != nil, test.want)
+			if rejection, _ := take(m, "a", &test.next); (rejection != nil) != test.want {
+				t.Errorf("counted on: %v, want %v", rejection != nil, test.want)
 			}
 			if got := len(*m.counters.Load()); got != 1 {
 				t.Errorf("the counters of %d limits are kept, want 1", got)
@@ -144,7 +144,7 @@ func TestMemory_releaseAfterRemoval(t *testing.T) {
 	m.SetLimits(nil)
 	take(m, "a", l)
 	m.Release(running)
-	if refusal, _ := take(m, "a", l); refusal == nil {
+	if rejection, _ := take(m, "a", l); rejection == nil {
 		t.Error("a call released a slot of other counters")
 	}
 }
@@ -160,7 +160,7 @@ func TestMemory_keyFlood(t *testing.T) {
 	take(m, "over", l)
 	let := 0
 	for i := range 1_000_000 {
-		if refusal, _ := take(m, fmt.Sprint("flood", i), l); refusal == nil {
+		if rejection, _ := take(m, fmt.Sprint("flood", i), l); rejection == nil {
 			let++
 		}
 	}
@@ -171,12 +171,12 @@ func TestMemory_keyFlood(t *testing.T) {
 	if want := maxKeys - 1 + l.Burst; let != want {
 		t.Errorf("%d calls passed, want %d: one burst for all keys without a bucket", let, want)
 	}
-	if refusal, _ := take(m, "over", l); refusal == nil {
+	if rejection, _ := take(m, "over", l); rejection == nil {
 		t.Error("the flood reset a caller over the limit")
 	}
 	c.advance(2 * time.Hour)
 	for i := range maxKeys {
-		if refusal, _ := take(m, fmt.Sprint("later", i), l); refusal != nil {
+		if rejection, _ := take(m, fmt.Sprint("later", i), l); rejection != nil {
 			t.Fatal("full buckets are not removed")
 		}
 	}
@@ -198,20 +198,20 @@ func TestMemory_sharedSlotRelease(t *testing.T) {
 		_, held[i] = take(m, fmt.Sprint(i), l)
 	}
 	_, crowded := take(m, "late", l)
-	if refusal, _ := take(m, "later", l); refusal == nil {
+	if rejection, _ := take(m, "later", l); rejection == nil {
 		t.Fatal("keys without room do not share a bucket")
 	}
 	m.Release(held[7])
 	_, own := take(m, "late", l)
 	m.Release(crowded)
-	if refusal, _ := take(m, "later", l); refusal != nil {
+	if rejection, _ := take(m, "later", l); rejection != nil {
 		t.Error("the shared bucket is not released")
 	}
-	if refusal, _ := take(m, "late", l); refusal == nil {
+	if rejection, _ := take(m, "late", l); rejection == nil {
 		t.Error("the slot of the shared bucket was released in another bucket")
 	}
 	m.Release(own)
-	if refusal, _ := take(m, "late", l); refusal != nil {
+	if rejection, _ := take(m, "late", l); rejection != nil {
 		t.Error("the key's own slot is not released")
 	}
 }
@@ -226,8 +226,8 @@ func TestMemory_manyCallers(t *testing.T) {
 		callers.Go(func() {
 			for i := range 200 {
 				mine := []*Limit{limits[i%3], limits[(i+1)%3], limits[(i+2)%3]}
-				refusal, charges := take(m, "k", mine...)
-				if refusal != nil {
+				rejection, charges := take(m, "k", mine...)
+				if rejection != nil {
 					continue
 				}
 				let.Add(1)
@@ -256,7 +256,7 @@ func TestMemory_allocations(t *testing.T) {
 	m, l := NewMemory(newClock().now), limit("l", 1_000_000, time.Second, 1_000_000, 4)
 	charges := []Charge{{Limit: l, Key: "a"}}
 	if got := testing.AllocsPerRun(1000, func() {
-		if refusal, _ := m.Take(t.Context(), charges); refusal == nil {
+		if rejection, _ := m.Take(t.Context(), charges); rejection == nil {
 			m.Release(charges)
 		}
 	}); got != 0 {
@@ -307,7 +307,7 @@ func BenchmarkTake(b *testing.B) {
 	m, l := NewMemory(time.Now), limit("l", 1_000_000, time.Second, 1_000_000, 4)
 	charges := []Charge{{Limit: l, Key: "agent-1042"}}
 	for b.Loop() {
-		if refusal, _ := m.Take(b.Context(), charges); refusal == nil {
+		if rejection, _ := m.Take(b.Context(), charges); rejection == nil {
 			m.Release(charges)
 		}
 	}

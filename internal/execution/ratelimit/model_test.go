@@ -79,7 +79,7 @@ func (h *history) end(i int) {
 // begin makes a call.
 func (h *history) begin() string {
 	charged, key := h.limits[h.random.IntN(len(h.limits)):], fmt.Sprint(h.random.IntN(3))
-	refusal, charges := take(h.store, key, charged...)
+	rejection, charges := take(h.store, key, charged...)
 	buckets, allowed := make([]*modelBucket, len(charged)), true
 	for i, l := range charged {
 		b := h.model[l.Name+key]
@@ -91,8 +91,8 @@ func (h *history) begin() string {
 		buckets[i] = b
 		allowed = allowed && b.tokens > 0 && (l.Concurrency == 0 || b.running < l.Concurrency)
 	}
-	if allowed != (refusal == nil) {
-		return fmt.Sprintf("the store says %+v, the model %v", refusal, allowed)
+	if allowed != (rejection == nil) {
+		return fmt.Sprintf("the store says %+v, the model %v", rejection, allowed)
 	}
 	if !allowed {
 		return ""

@@ -99,25 +99,25 @@ func newAddressClassifier() addressClassifier {
 
 // classOf returns the class of an address. An IPv4 address mapped into IPv6 counts as IPv4. An
 // address behind NAT64 is at least private.
-func (n addressClassifier) classOf(ip netip.Addr) addressClass {
+func (c addressClassifier) classOf(ip netip.Addr) addressClass {
 	ip = ip.WithZone("").Unmap()
 	z := classPublic
-	for _, b := range n.ranges {
+	for _, b := range c.ranges {
 		if b.prefix.Contains(ip) {
 			z = b.class
 			break
 		}
 	}
-	if n.nat64.Contains(ip) {
+	if c.nat64.Contains(ip) {
 		all := ip.As16()
-		z = max(z, n.classOf(netip.AddrFrom4([4]byte(all[12:]))))
+		z = max(z, c.classOf(netip.AddrFrom4([4]byte(all[12:]))))
 	}
 	return z
 }
 
 // dialControl returns the Control hook of the dialer, which checks each address before
 // connecting. named is the literal address in the URL, if any.
-func (n addressClassifier) dialControl(privateNetworks bool, named netip.Addr) func(network, address string, _ syscall.RawConn) error {
+func (c addressClassifier) dialControl(privateNetworks bool, named netip.Addr) func(network, address string, _ syscall.RawConn) error {
 	return func(_, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)
 		if err != nil {
@@ -131,7 +131,7 @@ func (n addressClassifier) dialControl(privateNetworks bool, named netip.Addr) f
 		case privateNetworks:
 			reach = classPrivate
 		}
-		if n.classOf(ip) > reach {
+		if c.classOf(ip) > reach {
 			return errNetwork
 		}
 		return nil

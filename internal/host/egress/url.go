@@ -32,11 +32,11 @@ type parsedURL struct {
 }
 
 // hostport returns "host:port", with brackets around an IPv6 address.
-func (a *parsedURL) hostport() string { return net.JoinHostPort(a.host, a.port) }
+func (u *parsedURL) hostport() string { return net.JoinHostPort(u.host, u.port) }
 
 // sameOrigin reports whether both have the same scheme, host and port (RFC 6454).
-func (a *parsedURL) sameOrigin(b *parsedURL) bool {
-	return a.scheme == b.scheme && a.host == b.host && a.port == b.port
+func (u *parsedURL) sameOrigin(b *parsedURL) bool {
+	return u.scheme == b.scheme && u.host == b.host && u.port == b.port
 }
 
 func invalid(format string, args ...any) *scripting.HostError {
@@ -264,14 +264,14 @@ func (h hostPattern) covers(a *parsedURL) bool {
 	return a.host == h.host
 }
 
-func (p allowlist) check(method string, a *parsedURL) error {
-	if !slices.ContainsFunc(p.hosts, func(h hostPattern) bool { return h.covers(a) }) {
+func (l allowlist) check(method string, a *parsedURL) error {
+	if !slices.ContainsFunc(l.hosts, func(h hostPattern) bool { return h.covers(a) }) {
 		return newHostError(scripting.NotGranted, "%s is not among the hosts of the grant", a.hostport())
 	}
-	if !slices.Contains(p.methods, method) {
+	if !slices.Contains(l.methods, method) {
 		return newHostError(scripting.NotGranted, "%s is not among the methods of the grant", method)
 	}
-	if len(p.paths) > 0 && !slices.ContainsFunc(p.paths, func(pattern string) bool { return coversPath(pattern, a.pathVariants) }) {
+	if len(l.paths) > 0 && !slices.ContainsFunc(l.paths, func(pattern string) bool { return coversPath(pattern, a.pathVariants) }) {
 		return newHostError(scripting.NotGranted, "the path of the URL is not among the paths of the grant")
 	}
 	return nil

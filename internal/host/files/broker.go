@@ -88,8 +88,8 @@ func (b *Broker) do(ctx context.Context, f *GrantedRoot, r *Operation) (any, err
 
 // MockAnswer returns the result of an operation on mocked content: the content of the file, or
 // for list and stat the JSON of a mock (names and entries, or some of type, size and modified).
-func (f *GrantedRoot) MockAnswer(q *Operation, content []byte) ([]byte, error) {
-	answer, err := f.mockAnswer(q, content)
+func (g *GrantedRoot) MockAnswer(q *Operation, content []byte) ([]byte, error) {
+	answer, err := g.mockAnswer(q, content)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (f *GrantedRoot) MockAnswer(q *Operation, content []byte) ([]byte, error) {
 	return encoded, nil
 }
 
-func (f *GrantedRoot) mockAnswer(q *Operation, content []byte) (any, error) {
+func (g *GrantedRoot) mockAnswer(q *Operation, content []byte) (any, error) {
 	switch q.Method {
 	case "list":
 		return mockList(q, content)
@@ -119,7 +119,7 @@ func (f *GrantedRoot) mockAnswer(q *Operation, content []byte) (any, error) {
 				content = append(append(content, line...), '\n')
 			}
 		}
-		return f.read(context.Background(), bytes.NewReader(content), int64(len(content)), q, func(b []byte) []byte { return b })
+		return g.read(context.Background(), bytes.NewReader(content), int64(len(content)), q, func(b []byte) []byte { return b })
 	}
 	return struct{}{}, nil
 }

@@ -22,7 +22,7 @@ type Operation struct {
 }
 
 // Content returns the content to write, and false for other operations.
-func (r *Operation) Content() ([]byte, bool) { return r.content, r.writes }
+func (op *Operation) Content() ([]byte, bool) { return op.content, op.writes }
 
 type payload struct {
 	Path   string  `json:"path"`
@@ -35,14 +35,14 @@ type payload struct {
 
 // Parse parses the payload of a method. It makes all checks that need no disk access. Mocks use
 // it, so that a test cannot pass with an operation that would be rejected.
-func (f *GrantedRoot) Parse(method string, data []byte) (*Operation, error) {
+func (g *GrantedRoot) Parse(method string, data []byte) (*Operation, error) {
 	var in payload
 	if err := json.Unmarshal(data, &in); err != nil {
 		return nil, newHostError(scripting.Invalid, "", "the operation is malformed: path is a string, and from, max and tail are whole numbers")
 	}
 	r := &Operation{Method: method, given: in.Path, from: in.From, max: in.Max, tail: in.Tail}
 	var err error
-	if r.Path, err = parsePath(in.Path, f.Grant.Root, f.Grant.ResolvedPath); err != nil {
+	if r.Path, err = parsePath(in.Path, g.Grant.Root, g.Grant.ResolvedPath); err != nil {
 		return nil, err
 	}
 	if in.From < 0 || in.Max < 0 || in.Tail < 0 || in.Max > 0 && in.Tail > 0 {
@@ -53,9 +53,9 @@ func (f *GrantedRoot) Parse(method string, data []byte) (*Operation, error) {
 	case "list":
 		return r, nil
 	case "writeText", "writeBytes":
-		err = r.setContent(f, in)
+		err = r.setContent(g, in)
 	case "remove":
-		err = f.writable(r.given)
+		err = g.writable(r.given)
 	default:
 		return nil, newHostError(scripting.NotGranted, "", "files have no such operation")
 	}
@@ -65,26 +65,26 @@ func (f *GrantedRoot) Parse(method string, data []byte) (*Operation, error) {
 	return r, err
 }
 
-func (r *Operation) setContent(f *GrantedRoot, in payload) (err error) {
-	r.writes = true
+func (op *Operation) setContent(f *GrantedRoot, in payload) (err error) {
+	op.writes = true
 	switch {
 	case in.Text != nil && in.Data64 == nil:
-		r.content = []byte(*in.Text)
+		op.content = []byte(*in.Text)
 	case in.Data64 != nil && in.Text == nil:
-		if r.content, err = base64.StdEncoding.DecodeString(*in.Data64); err != nil {
-			return newHostError(scripting.Invalid, r.given, "data64 is not standard base64")
+		if op.content, err = base64.StdEncoding.DecodeString(*in.Data64); err != nil {
+			return newHostError(scripting.Invalid, op.given, "data64 is not standard base64")
 		}
 	default:
-		return newHostError(scripting.Invalid, r.given, "set either text or data64")
+		return newHostError(scripting.Invalid, op.given, "set either text or data64")
 	}
-	if int64(len(r.content)) > f.maxFile {
-		return newHostError(scripting.TooLarge, r.given, "a file has at most %d bytes (max_file)", f.maxFile)
+	if int64(len(op.content)) > f.maxFile {
+		return newHostError(scripting.TooLarge, op.given, "a file has at most %d bytes (max_file)", f.maxFile)
 	}
-	return f.writable(r.given)
+	return f.writable(op.given)
 }
 
-func (f *GrantedRoot) writable(given string) error {
-	if !f.Grant.Write {
+func (g *GrantedRoot) writable(given string) error {
+	if !g.Grant.Write {
 		return newHostError(scripting.NotGranted, given, "the grant is read-only")
 	}
 	return nil

@@ -19,25 +19,25 @@ import (
 // chunk is the number of bytes between checks of the context.
 const chunk = 256 << 10
 
-func (f *GrantedRoot) readFile(ctx context.Context, root *openedRoot, q *Operation, redact func([]byte) []byte) (any, error) {
+func (g *GrantedRoot) readFile(ctx context.Context, root *openedRoot, q *Operation, redact func([]byte) []byte) (any, error) {
 	file, info, err := root.open(q, openNonBlocking, root.checkRegular)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	return f.read(ctx, file, info.Size(), q, redact)
+	return g.read(ctx, file, info.Size(), q, redact)
 }
 
 // read reads a file up to size, the size when it was opened, even if it grows.
-func (f *GrantedRoot) read(ctx context.Context, file io.ReaderAt, size int64, q *Operation, redact func([]byte) []byte) (any, error) {
+func (g *GrantedRoot) read(ctx context.Context, file io.ReaderAt, size int64, q *Operation, redact func([]byte) []byte) (any, error) {
 	if q.Method == "lines" {
-		return f.lines(ctx, file, size, q, redact)
+		return g.lines(ctx, file, size, q, redact)
 	}
-	from, to, err := f.window(size, q)
+	from, to, err := g.window(size, q)
 	if err != nil {
 		return nil, err
 	}
-	data, err := f.readRange(ctx, file, from, to, q)
+	data, err := g.readRange(ctx, file, from, to, q)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func (f *GrantedRoot) read(ctx context.Context, file io.ReaderAt, size int64, q 
 	}{strings.ToValidUTF8(string(redact(data)), "\ufffd")}, nil
 }
 
-func (f *GrantedRoot) window(size int64, q *Operation) (from, to int64, err error) {
+func (g *GrantedRoot) window(size int64, q *Operation) (from, to int64, err error) {
 	to = size
 	switch {
 	case q.max > 0:
@@ -65,15 +65,15 @@ func (f *GrantedRoot) window(size int64, q *Operation) (from, to int64, err erro
 	case q.tail > 0:
 		from = max(0, size-q.tail)
 	}
-	if to-from > f.maxFile {
-		return 0, 0, newHostError(scripting.TooLarge, q.given, "at most %d bytes of a file can be read (max_file); read a part of it with max, tail or lines", f.maxFile)
+	if to-from > g.maxFile {
+		return 0, 0, newHostError(scripting.TooLarge, q.given, "at most %d bytes of a file can be read (max_file); read a part of it with max, tail or lines", g.maxFile)
 	}
 	return from, to, nil
 }
 
 // readRange reads a range of a file. It returns less if the file was truncated.
-func (f *GrantedRoot) readRange(ctx context.Context, file io.ReaderAt, from, to int64, q *Operation) ([]byte, error) {
-	if err := f.charge(q.given, to-from); err != nil {
+func (g *GrantedRoot) readRange(ctx context.Context, file io.ReaderAt, from, to int64, q *Operation) ([]byte, error) {
+	if err := g.charge(q.given, to-from); err != nil {
 		return nil, err
 	}
 	data := make([]byte, to-from)
@@ -121,10 +121,10 @@ type linesAnswer struct {
 }
 
 // lines reads lines starting at a line number from 1.
-func (f *GrantedRoot) lines(ctx context.Context, file io.ReaderAt, size int64, q *Operation, redact func([]byte) []byte) (any, error) {
-	l := lineReader{folder: f, q: q, skip: max(q.from, 1) - 1, max: q.max}
+func (g *GrantedRoot) lines(ctx context.Context, file io.ReaderAt, size int64, q *Operation, redact func([]byte) []byte) (any, error) {
+	l := lineReader{folder: g, q: q, skip: max(q.from, 1) - 1, max: q.max}
 	for at := int64(0); at < size && !l.full(); at += chunk {
-		data, err := f.readRange(ctx, file, at, min(size, at+chunk), q)
+		data, err := g.readRange(ctx, file, at, min(size, at+chunk), q)
 		if err != nil {
 			return nil, err
 		}
@@ -193,7 +193,7 @@ type listAnswer struct {
 
 // list lists a directory, sorted by name in bytewise order. It omits names that no path can
 // contain, and redacts secrets in names.
-func (f *GrantedRoot) list(ctx context.Context, root *openedRoot, q *Operation, redact func([]byte) []byte) (any, error) {
+func (g *GrantedRoot) list(ctx context.Context, root *openedRoot, q *Operation, redact func([]byte) []byte) (any, error) {
 	folder, _, err := root.open(q, openNonBlocking|openDirectory, root.checkDir)
 	if err != nil {
 		return nil, err
@@ -210,8 +210,8 @@ func (f *GrantedRoot) list(ctx context.Context, root *openedRoot, q *Operation, 
 				entries = append(entries, entry{e.Name(), typeOf(e.Type())})
 			}
 		}
-		if seen += len(found); seen > f.maxEntries {
-			return nil, newHostError(scripting.TooLarge, q.given, "the directory has more than %d entries", f.maxEntries)
+		if seen += len(found); seen > g.maxEntries {
+			return nil, newHostError(scripting.TooLarge, q.given, "the directory has more than %d entries", g.maxEntries)
 		}
 		if errors.Is(err, io.EOF) {
 			break
@@ -228,7 +228,7 @@ func (f *GrantedRoot) list(ctx context.Context, root *openedRoot, q *Operation, 
 }
 
 // write writes a file to a temporary file, syncs it, and renames it.
-func (f *GrantedRoot) write(ctx context.Context, root *openedRoot, q *Operation) error {
+func (g *GrantedRoot) write(ctx context.Context, root *openedRoot, q *Operation) error {
 	mode := fs.FileMode(0o644)
 	info, err := root.lstat(q)
 	switch {
@@ -240,7 +240,7 @@ func (f *GrantedRoot) write(ctx context.Context, root *openedRoot, q *Operation)
 	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	if err := f.charge(q.given, int64(len(q.content))); err != nil {
+	if err := g.charge(q.given, int64(len(q.content))); err != nil {
 		return err
 	}
 	temp := path.Join(path.Dir(q.Path), tempPrefix+rand.Text()+tempSuffix)

@@ -194,13 +194,13 @@ func Open(g grant.FS) *GrantedRoot {
 }
 
 // charge counts bytes before they are read or written.
-func (f *GrantedRoot) charge(given string, n int64) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if n > f.maxTotal-f.used {
-		return newHostError(scripting.TooLarge, given, "one call reads and writes at most %d bytes (max_total)", f.maxTotal)
+func (g *GrantedRoot) charge(given string, n int64) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if n > g.maxTotal-g.used {
+		return newHostError(scripting.TooLarge, given, "one call reads and writes at most %d bytes (max_total)", g.maxTotal)
 	}
-	f.used += n
+	g.used += n
 	return nil
 }
 

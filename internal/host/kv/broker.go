@@ -63,11 +63,11 @@ func (b *Broker) Do(ctx context.Context, g grant.KV, space, op string, payload [
 }
 
 func (b *Broker) failed(ctx context.Context, err error) error {
-	var refusal *scripting.HostError
+	var hostErr *scripting.HostError
 	var full *state.FullError
 	switch {
-	case errors.As(err, &refusal):
-		return refusal
+	case errors.As(err, &hostErr):
+		return hostErr
 	case errors.Is(err, state.ErrRoom):
 		return newHostError(scripting.TooLarge, "the grant allows no more keys, or no more bytes of keys and values")
 	}

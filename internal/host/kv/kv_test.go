@@ -65,10 +65,10 @@ func (l *lab) do(t testing.TB, g grant.KV, space, op string, payload any) string
 func (l *lab) raw(t testing.TB, g grant.KV, space, op string, payload []byte) string {
 	t.Helper()
 	answer, err := l.Do(t.Context(), g, space, "kv."+op, payload)
-	var refusal *scripting.HostError
+	var hostErr *scripting.HostError
 	switch {
-	case errors.As(err, &refusal):
-		return refusal.Code
+	case errors.As(err, &hostErr):
+		return hostErr.Code
 	case err != nil:
 		t.Fatalf("%s: %v", op, err)
 	}
@@ -202,8 +202,8 @@ func TestDo_storeErrors(t *testing.T) {
 	)
 	broken := kv.New(func() (state.Store, error) { return nil, errors.New("/private/path: no such disk") }, slog.New(slog.NewTextHandler(&l.log, nil)))
 	_, err := broken.Do(t.Context(), notes, "s", "kv.get", []byte(`{"key":"a"}`))
-	var refusal *scripting.HostError
-	if !errors.As(err, &refusal) || refusal.Code != scripting.Unavailable || strings.Contains(refusal.Message, "private") {
+	var hostErr *scripting.HostError
+	if !errors.As(err, &hostErr) || hostErr.Code != scripting.Unavailable || strings.Contains(hostErr.Message, "private") {
 		t.Errorf("error of the script: %v", err)
 	}
 	for _, want := range []string{"no room for more values", "no such disk"} {

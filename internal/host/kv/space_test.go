@@ -182,8 +182,8 @@ func TestSpaceName_scopes(t *testing.T) {
 func TestSpaceName_missing(t *testing.T) {
 	for _, scope := range []string{grant.ScopePrincipal, grant.ScopeSession, ""} {
 		_, err := kv.SpaceName(grant.KV{Name: "notes", Scope: scope}, kv.Subject{Kind: "tool", Name: "a"})
-		var refusal *scripting.HostError
-		if !errors.As(err, &refusal) {
+		var hostErr *scripting.HostError
+		if !errors.As(err, &hostErr) {
 			t.Errorf("in the scope %q: %v", scope, err)
 		}
 	}

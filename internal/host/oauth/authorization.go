@@ -58,32 +58,32 @@ var (
 // Users returns the user tokens of a client. It returns the same object for the same key, and
 // closes an earlier client with the same redirect URL. secret is as for
 // [Broker.ClientCredentials].
-func (i *Broker) Users(key string, c Client, secret func(ctx context.Context, key string) (string, error), vault Vault) *UserTokens {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	u := i.users[key]
+func (b *Broker) Users(key string, c Client, secret func(ctx context.Context, key string) (string, error), vault Vault) *UserTokens {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	u := b.users[key]
 	if u == nil {
-		maps.DeleteFunc(i.users, func(_ string, before *UserTokens) bool {
+		maps.DeleteFunc(b.users, func(_ string, before *UserTokens) bool {
 			same := before.client.RedirectURL == c.RedirectURL
 			if same {
 				before.close()
 			}
 			return same
 		})
-		u = &UserTokens{broker: i, key: key, client: c, secret: secret, vault: vault, authorizations: map[[sha256.Size]byte]*authorization{}, cache: map[string]tokenEntry{}, closed: i.closed}
-		for lane := range u.renewing {
-			u.renewing[lane] = make(chan struct{}, 1)
+		u = &UserTokens{broker: b, key: key, client: c, secret: secret, vault: vault, authorizations: map[[sha256.Size]byte]*authorization{}, cache: map[string]tokenEntry{}, closed: b.closed}
+		for shard := range u.renewing {
+			u.renewing[shard] = make(chan struct{}, 1)
 		}
-		i.users[key] = u
+		b.users[key] = u
 	}
 	return u
 }
 
 // KeepOnly closes all user clients except those with the given keys.
-func (i *Broker) KeepOnly(keys []string) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	maps.DeleteFunc(i.users, func(key string, u *UserTokens) bool {
+func (b *Broker) KeepOnly(keys []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	maps.DeleteFunc(b.users, func(key string, u *UserTokens) bool {
 		gone := !slices.Contains(keys, key)
 		if gone {
 			u.close()
@@ -92,10 +92,10 @@ func (i *Broker) KeepOnly(keys []string) {
 	})
 }
 
-func (i *Broker) clients() []*UserTokens {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return slices.Collect(maps.Values(i.users))
+func (b *Broker) clients() []*UserTokens {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Collect(maps.Values(b.users))
 }
 
 // authorization returns the authorization of a caller, its stage, and a channel that is closed

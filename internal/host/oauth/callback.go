@@ -20,16 +20,16 @@ const CallbackPath = "/oauth/"
 // handler of a request, or nil. It handles the redirect URLs below [CallbackPath] of the
 // current clients, by path and host. A browser arrives there from another site, without
 // credentials.
-func (i *Broker) CallbackHandler() func(*http.Request) http.Handler {
-	i.hasCallbacks.Store(true)
-	return i.callback
+func (b *Broker) CallbackHandler() func(*http.Request) http.Handler {
+	b.hasCallbacks.Store(true)
+	return b.callback
 }
 
-func (i *Broker) callback(r *http.Request) http.Handler {
+func (b *Broker) callback(r *http.Request) http.Handler {
 	if !strings.HasPrefix(r.URL.Path, CallbackPath) || r.Method != http.MethodGet {
 		return nil
 	}
-	for _, u := range i.clients() {
+	for _, u := range b.clients() {
 		if u.client.HasRemoteCallback() && u.client.matchesRedirect(r) {
 			return http.HandlerFunc(u.handleCallback)
 		}

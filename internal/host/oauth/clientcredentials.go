@@ -96,24 +96,24 @@ func New(o Options) *Broker {
 }
 
 // Close cancels all requests, and waits for them.
-func (i *Broker) Close() {
-	i.mu.Lock()
-	i.closed = true
-	for stop := range i.stops {
+func (b *Broker) Close() {
+	b.mu.Lock()
+	b.closed = true
+	for stop := range b.stops {
 		(*stop)()
 	}
-	users := slices.Collect(maps.Values(i.users))
-	i.mu.Unlock()
+	users := slices.Collect(maps.Values(b.users))
+	b.mu.Unlock()
 	for _, u := range users {
 		u.close()
 	}
-	i.background.Wait()
+	b.background.Wait()
 }
 
 // ClientCredentials returns the tokens of a client itself. secret returns the value of the
 // client secret, and is called for each token request.
-func (i *Broker) ClientCredentials(c Client, secret func(ctx context.Context, key string) (string, error)) *ClientCredentials {
-	return &ClientCredentials{broker: i, client: c, secret: secret}
+func (b *Broker) ClientCredentials(c Client, secret func(ctx context.Context, key string) (string, error)) *ClientCredentials {
+	return &ClientCredentials{broker: b, client: c, secret: secret}
 }
 
 // ClientCredentials are the tokens of one client. It is safe for concurrent use.
@@ -146,73 +146,73 @@ type fetch struct {
 
 // Token returns a valid token, and waits for one if necessary. Its error names the token server
 // and contains no value.
-func (s *ClientCredentials) Token(ctx context.Context) (string, error) {
-	s.mu.Lock()
-	now := s.broker.options.Now()
-	held := now.Before(s.end)
-	if held && now.Before(s.renewAt) {
-		defer s.mu.Unlock()
-		return s.current, nil
+func (c *ClientCredentials) Token(ctx context.Context) (string, error) {
+	c.mu.Lock()
+	now := c.broker.options.Now()
+	valid := now.Before(c.end)
+	if valid && now.Before(c.renewAt) {
+		defer c.mu.Unlock()
+		return c.current, nil
 	}
-	if s.fetching == nil && !now.Before(s.retryAt) {
-		s.fetching = s.broker.startFetch(ctx, s)
+	if c.fetching == nil && !now.Before(c.retryAt) {
+		c.fetching = c.broker.startFetch(ctx, c)
 	}
-	flying, current, failure, pause := s.fetching, s.current, s.failure, s.retryAt.Sub(now)
-	s.mu.Unlock()
+	fetching, current, failure, retryIn := c.fetching, c.current, c.failure, c.retryAt.Sub(now)
+	c.mu.Unlock()
 	switch {
-	case held: // the next one is being fetched, or in backoff
+	case valid: // the next one is being fetched, or in backoff
 		return current, nil
-	case flying == nil:
-		return "", fmt.Errorf("%s: %w (next attempt in %s)", s.client.TokenURL, failure, pause.Round(time.Second))
+	case fetching == nil:
+		return "", fmt.Errorf("%s: %w (next attempt in %s)", c.client.TokenURL, failure, retryIn.Round(time.Second))
 	}
 	select {
-	case <-flying.done:
+	case <-fetching.done:
 	case <-ctx.Done():
-		return "", fmt.Errorf("%s: %w", s.client.TokenURL, context.Cause(ctx))
+		return "", fmt.Errorf("%s: %w", c.client.TokenURL, context.Cause(ctx))
 	}
-	if flying.err != nil {
-		return "", fmt.Errorf("%s: %w", s.client.TokenURL, flying.err)
+	if fetching.err != nil {
+		return "", fmt.Errorf("%s: %w", c.client.TokenURL, fetching.err)
 	}
-	return flying.value, nil
+	return fetching.value, nil
 }
 
 // ReportUnauthorized reports that a host rejected the current token, which may have been
 // revoked: a new one is fetched on next use. Hosts could reject at will, so that happens at
 // most once a minute.
-func (s *ClientCredentials) ReportUnauthorized() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if now := s.broker.options.Now(); now.Sub(s.lastDoubt) >= minDoubtInterval {
-		s.lastDoubt, s.renewAt = now, now
+func (c *ClientCredentials) ReportUnauthorized() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := c.broker.options.Now(); now.Sub(c.lastDoubt) >= minDoubtInterval {
+		c.lastDoubt, c.renewAt = now, now
 	}
 }
 
 // runDetached runs do independently of the cancellation of ctx, within requestTimeout: a server
 // may issue a token only once. It returns false if the broker is closed; then do does not run.
-func (i *Broker) runDetached(ctx context.Context, do func(ctx context.Context)) bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.closed {
+func (b *Broker) runDetached(ctx context.Context, do func(ctx context.Context)) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
-	i.stops[&cancel] = struct{}{}
-	i.background.Go(func() {
+	b.stops[&cancel] = struct{}{}
+	b.background.Go(func() {
 		defer cancel()
 		do(ctx)
-		i.mu.Lock()
-		defer i.mu.Unlock()
-		delete(i.stops, &cancel)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		delete(b.stops, &cancel)
 	})
 	return true
 }
 
 // startFetch starts a token request. It continues if ctx is cancelled, because others wait for
 // it.
-func (i *Broker) startFetch(ctx context.Context, s *ClientCredentials) *fetch {
+func (b *Broker) startFetch(ctx context.Context, s *ClientCredentials) *fetch {
 	f := &fetch{done: make(chan struct{})}
-	if !i.runDetached(ctx, func(ctx context.Context) {
-		got, err := i.requestToken(ctx, s)
+	if !b.runDetached(ctx, func(ctx context.Context) {
+		got, err := b.requestToken(ctx, s)
 		s.finishFetch(f, got, err)
 	}) {
 		f.err = context.Canceled
@@ -222,27 +222,27 @@ func (i *Broker) startFetch(ctx context.Context, s *ClientCredentials) *fetch {
 }
 
 // requestToken requests a token with the current client secret.
-func (i *Broker) requestToken(ctx context.Context, s *ClientCredentials) (token, error) {
+func (b *Broker) requestToken(ctx context.Context, s *ClientCredentials) (token, error) {
 	secret, err := s.secret(ctx, s.client.Secret)
 	if err != nil {
 		return token{}, err
 	}
-	return exchange(ctx, s.client, secret, i.options.Transport(s.client))
+	return exchange(ctx, s.client, secret, b.options.Transport(s.client))
 }
 
 // finishFetch stores the result of a token request.
-func (s *ClientCredentials) finishFetch(f *fetch, got token, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := s.broker.options.Now()
-	s.fetching, s.failure = nil, err
+func (c *ClientCredentials) finishFetch(f *fetch, got token, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.broker.options.Now()
+	c.fetching, c.failure = nil, err
 	if err == nil {
-		s.current, s.end = got.value, now.Add(got.life)
-		s.renewAt = s.end.Add(-min(renewBefore, got.life/10))
-		s.backoff, s.retryAt = 0, time.Time{}
+		c.current, c.end = got.value, now.Add(got.life)
+		c.renewAt = c.end.Add(-min(renewBefore, got.life/10))
+		c.backoff, c.retryAt = 0, time.Time{}
 	} else {
-		s.backoff = nextBackoff(s.backoff)
-		s.retryAt = now.Add(s.backoff)
+		c.backoff = nextBackoff(c.backoff)
+		c.retryAt = now.Add(c.backoff)
 	}
 	f.value, f.err = got.value, err
 	close(f.done)

@@ -66,8 +66,8 @@ func (u *UserTokens) codePrompt(v *authorization) error {
 
 // IsPrompt reports whether parameters of elicitation/create are byte for byte a prompt of one
 // of the clients for a user: the page to open, or the form for the code.
-func (i *Broker) IsPrompt(user string, params []byte) bool {
-	for _, u := range i.clients() {
+func (b *Broker) IsPrompt(user string, params []byte) bool {
+	for _, u := range b.clients() {
 		u.mu.Lock()
 		v, _ := u.findPrompt(user, params)
 		u.mu.Unlock()
@@ -109,8 +109,8 @@ type PromptAnswer struct {
 // stores the token for the prompted user and for no other. Declining drops the token, and so
 // does the third wrong code. Declining to open the page has no effect once a browser has
 // returned.
-func (i *Broker) HandleAnswer(user string, params []byte, a PromptAnswer) {
-	for _, u := range i.clients() {
+func (b *Broker) HandleAnswer(user string, params []byte, a PromptAnswer) {
+	for _, u := range b.clients() {
 		u.handleAnswer(user, params, a)
 	}
 }
@@ -144,6 +144,6 @@ func (u *UserTokens) handleAnswer(user string, params []byte, a PromptAnswer) {
 }
 
 // checkCode compares a code with the displayed one.
-func (v *authorization) checkCode(code string) bool {
-	return v.code != "" && subtle.ConstantTimeCompare([]byte(normalizeCode(code)), []byte(v.code)) == 1
+func (a *authorization) checkCode(code string) bool {
+	return a.code != "" && subtle.ConstantTimeCompare([]byte(normalizeCode(code)), []byte(a.code)) == 1
 }

@@ -122,11 +122,11 @@ type serverError struct {
 	code   string // "" if the response has no known code
 }
 
-func (r *serverError) Error() string {
-	if r.code != "" {
-		return fmt.Sprintf("the token server answered %d (%s)", r.status, r.code)
+func (e *serverError) Error() string {
+	if e.code != "" {
+		return fmt.Sprintf("the token server answered %d (%s)", e.status, e.code)
 	}
-	return fmt.Sprintf("the token server answered %d", r.status)
+	return fmt.Sprintf("the token server answered %d", e.status)
 }
 
 // checkedTransport only passes responses that may hold a token.

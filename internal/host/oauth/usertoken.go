@@ -27,17 +27,17 @@ type tokenEntry struct {
 
 // current returns the token, or the reason why there is none. ok is false if the token must be
 // renewed or forgotten first.
-func (h tokenEntry) current(now time.Time) (token string, ok bool, err error) {
-	lasts := now.Before(h.End)
+func (e tokenEntry) current(now time.Time) (token string, ok bool, err error) {
+	valid := now.Before(e.End)
 	switch {
-	case h.Access == "":
+	case e.Access == "":
 		return "", true, nil
-	case h.Refresh == "":
-		return h.Access, lasts, nil
-	case now.Before(h.Renew), lasts && now.Before(h.retryAt):
-		return h.Access, true, nil
-	case now.Before(h.retryAt):
-		return "", true, fmt.Errorf("%w (next attempt in %s)", h.failure, h.retryAt.Sub(now).Round(time.Second))
+	case e.Refresh == "":
+		return e.Access, valid, nil
+	case now.Before(e.Renew), valid && now.Before(e.retryAt):
+		return e.Access, true, nil
+	case now.Before(e.retryAt):
+		return "", true, fmt.Errorf("%w (next attempt in %s)", e.failure, e.retryAt.Sub(now).Round(time.Second))
 	}
 	return "", false, nil
 }
@@ -252,9 +252,9 @@ func TokenCreatedAt(value []byte) time.Time {
 // IsOwnURL reports whether an address is an authorization or redirect URL of a client. A script
 // must not send a user there, because they could complete another user's authorization. The
 // result is also true for an address that browsers may interpret differently.
-func (i *Broker) IsOwnURL(address string) bool {
+func (b *Broker) IsOwnURL(address string) bool {
 	to := canonicalLocation(address)
-	return slices.ContainsFunc(i.clients(), func(u *UserTokens) bool {
+	return slices.ContainsFunc(b.clients(), func(u *UserTokens) bool {
 		return to == "" || to == canonicalLocation(u.client.AuthorizeURL) || to == canonicalLocation(u.client.RedirectURL)
 	})
 }

@@ -118,10 +118,10 @@ type limitedBuffer struct {
 }
 
 // Write fails if p does not fit.
-func (c *limitedBuffer) Write(p []byte) (int, error) {
-	if c.buffer.Len()+len(p) > MaxValue+len("\r\n") {
-		c.full = true
+func (b *limitedBuffer) Write(p []byte) (int, error) {
+	if b.buffer.Len()+len(p) > MaxValue+len("\r\n") {
+		b.full = true
 		return 0, errTooLong
 	}
-	return c.buffer.Write(p)
+	return b.buffer.Write(p)
 }

@@ -96,14 +96,14 @@ func (b *Broker) run(ctx context.Context, d Database, r *Query, a *Rows) error {
 	return err
 }
 
-func (a *Rows) encode(method string) ([]byte, error) {
+func (r *Rows) encode(method string) ([]byte, error) {
 	switch method {
 	case "open":
 		return []byte("{}"), nil
 	case "exec":
-		return json.Marshal(map[string]int64{"changes": a.Changes})
+		return json.Marshal(map[string]int64{"changes": r.Changes})
 	}
-	return json.Marshal(map[string]any{"columns": a.Columns, "rows": a.Rows})
+	return json.Marshal(map[string]any{"columns": r.Columns, "rows": r.Rows})
 }
 
 // Close closes all connections and refuses further operations.

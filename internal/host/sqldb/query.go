@@ -70,41 +70,41 @@ func (d Database) Parse(method string, data []byte) (*Query, error) {
 	return r, r.bind(d, in.Params)
 }
 
-func (r *Query) setFile(d Database, given string) (err error) {
-	r.given = given
-	if r.Path, err = files.CheckPath(grant.FS{Root: d.Path, ResolvedPath: d.ResolvedPath}, given); err != nil {
+func (q *Query) setFile(d Database, given string) (err error) {
+	q.given = given
+	if q.Path, err = files.CheckPath(grant.FS{Root: d.Path, ResolvedPath: d.ResolvedPath}, given); err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(d.globs, func(glob *regexp.Regexp) bool { return glob.MatchString(r.Path) }) {
+	if !slices.ContainsFunc(d.globs, func(glob *regexp.Regexp) bool { return glob.MatchString(q.Path) }) {
 		return NewHostError(scripting.NotGranted, given, "the grant has no such file: its glob is %s", strings.Join(d.Glob, ", "))
 	}
 	return nil
 }
 
-func (r *Query) bind(d Database, params map[string]json.RawMessage) error {
-	statement, ok := d.statements[r.Name]
+func (q *Query) bind(d Database, params map[string]json.RawMessage) error {
+	statement, ok := d.statements[q.Name]
 	switch {
 	case !ok:
-		return NewHostError(scripting.NotGranted, r.Name, "the grant has no such statement; use the name of a statement block")
+		return NewHostError(scripting.NotGranted, q.Name, "the grant has no such statement; use the name of a statement block")
 	case statement == nil:
-		return NewHostError(scripting.Invalid, r.Name, "the statement cannot be read")
+		return NewHostError(scripting.Invalid, q.Name, "the statement cannot be read")
 	}
-	r.Statement = statement
+	q.Statement = statement
 	for _, name := range slices.Sorted(maps.Keys(params)) {
-		if !slices.Contains(r.Statement.Parameters, name) {
-			return NewHostError(scripting.Invalid, r.Name, "the statement has no parameter :%s", quoteName(name))
+		if !slices.Contains(q.Statement.Parameters, name) {
+			return NewHostError(scripting.Invalid, q.Name, "the statement has no parameter :%s", quoteName(name))
 		}
 	}
-	for _, name := range r.Statement.Parameters {
+	for _, name := range q.Statement.Parameters {
 		given, ok := params[name]
 		if !ok {
-			return NewHostError(scripting.Invalid, r.Name, "the parameter :%s has no value; pass null for no value", name)
+			return NewHostError(scripting.Invalid, q.Name, "the parameter :%s has no value; pass null for no value", name)
 		}
 		v, problem := parseValue(given)
 		if problem != "" {
-			return NewHostError(scripting.Invalid, r.Name, "the parameter :%s %s", name, problem)
+			return NewHostError(scripting.Invalid, q.Name, "the parameter :%s %s", name, problem)
 		}
-		r.Values = append(r.Values, v)
+		q.Values = append(q.Values, v)
 	}
 	return nil
 }
@@ -164,14 +164,14 @@ func textProblem(text string) string {
 }
 
 // String returns the request in the form used by mocks.
-func (r *Query) String() string {
+func (q *Query) String() string {
 	switch {
-	case r.Method == "open":
-		return "open " + r.Path
-	case r.Path != "":
-		return fmt.Sprintf("%s %s", r.Name, r.Path)
+	case q.Method == "open":
+		return "open " + q.Path
+	case q.Path != "":
+		return fmt.Sprintf("%s %s", q.Name, q.Path)
 	}
-	return r.Name
+	return q.Name
 }
 
 // queryFile runs a query on a file chosen by the call. The driver reads the checked file

@@ -32,16 +32,16 @@ type Rows struct {
 }
 
 // SetColumns sets the columns. Duplicate names are an error, because rows become objects.
-func (a *Rows) SetColumns(columns []string) error {
+func (r *Rows) SetColumns(columns []string) error {
 	taken := map[string]bool{}
 	for _, name := range columns {
 		if taken[name] {
-			return NewHostError(scripting.Invalid, a.name, "two columns have the name %s; rename one with AS", quoteName(name))
+			return NewHostError(scripting.Invalid, r.name, "two columns have the name %s; rename one with AS", quoteName(name))
 		}
 		taken[name] = true
-		a.size += len(name)
+		r.size += len(name)
 	}
-	a.Columns, a.Rows = append([]string{}, columns...), [][]json.RawMessage{}
+	r.Columns, r.Rows = append([]string{}, columns...), [][]json.RawMessage{}
 	return nil
 }
 
@@ -49,24 +49,24 @@ func (a *Rows) SetColumns(columns []string) error {
 const valueOverhead = 8
 
 // CheckSize returns an error if a row with this size does not fit.
-func (a *Rows) CheckSize(size int) error {
-	a.size += size + valueOverhead*len(a.Columns)
+func (r *Rows) CheckSize(size int) error {
+	r.size += size + valueOverhead*len(r.Columns)
 	switch {
-	case len(a.Rows) >= a.maxRows:
-		return NewHostError(scripting.TooLarge, a.name, "there are more than %d rows (max_rows); write a LIMIT, or raise max_rows", a.maxRows)
-	case a.size > MaxRowsSize:
-		return NewHostError(scripting.TooLarge, a.name, "the rows have more than 4 MiB; select fewer rows or columns")
+	case len(r.Rows) >= r.maxRows:
+		return NewHostError(scripting.TooLarge, r.name, "there are more than %d rows (max_rows); write a LIMIT, or raise max_rows", r.maxRows)
+	case r.size > MaxRowsSize:
+		return NewHostError(scripting.TooLarge, r.name, "the rows have more than 4 MiB; select fewer rows or columns")
 	}
 	return nil
 }
 
 // Add adds a row of nil, bool, int64, float64, string and []byte.
-func (a *Rows) Add(values []any) {
+func (r *Rows) Add(values []any) {
 	row := make([]json.RawMessage, len(values))
 	for i, v := range values {
-		row[i] = jsonOf(v, a.redact)
+		row[i] = jsonOf(v, r.redact)
 	}
-	a.Rows = append(a.Rows, row)
+	r.Rows = append(r.Rows, row)
 }
 
 // jsonOf returns a value as JSON. Integers that scripts cannot represent, NaN and infinities
@@ -120,7 +120,7 @@ func MockAnswer(g grant.SQL, r *Query, content []byte) ([]byte, error) {
 }
 
 // readMock reads the rows of a mock. The columns are the members of the first row.
-func (a *Rows) readMock(content []byte) error {
+func (r *Rows) readMock(content []byte) error {
 	const form = "the mock of query must be a list of objects with the same members: strings, numbers, booleans and null"
 	d := json.NewDecoder(bytes.NewReader(content))
 	var columns []string
@@ -128,31 +128,31 @@ func (a *Rows) readMock(content []byte) error {
 	for i, row := range rows {
 		if i == 0 {
 			columns = row.names
-			if err := a.SetColumns(columns); err != nil {
+			if err := r.SetColumns(columns); err != nil {
 				return err
 			}
 		}
 		values := make([]any, len(columns))
 		if len(row.values) != len(columns) {
-			return NewHostError(scripting.Unavailable, a.name, form)
+			return NewHostError(scripting.Unavailable, r.name, form)
 		}
 		for j, name := range columns {
 			v, ok := row.values[name]
 			if !ok {
-				return NewHostError(scripting.Unavailable, a.name, form)
+				return NewHostError(scripting.Unavailable, r.name, form)
 			}
 			values[j] = v
 		}
-		if err := a.CheckSize(len(content) / len(rows)); err != nil {
+		if err := r.CheckSize(len(content) / len(rows)); err != nil {
 			return err
 		}
-		a.Add(values)
+		r.Add(values)
 	}
 	if err != nil {
-		return NewHostError(scripting.Unavailable, a.name, form)
+		return NewHostError(scripting.Unavailable, r.name, form)
 	}
 	if columns == nil {
-		return a.SetColumns([]string{})
+		return r.SetColumns([]string{})
 	}
 	return nil
 }
@@ -220,8 +220,8 @@ func quoteName(name string) string {
 }
 
 // Rejection formats the message of a database that rejects a statement. It may contain values.
-func Rejection(database, said string) string {
-	return database + " refuses the statement: " + truncate.Text(strings.ToValidUTF8(said, "�"), truncate.Least)
+func Rejection(database, message string) string {
+	return database + " refuses the statement: " + truncate.Text(strings.ToValidUTF8(message, "�"), truncate.Least)
 }
 
 // explain converts an error to an error for the script.

@@ -193,14 +193,14 @@ func typeOf(word []byte) string {
 }
 
 // inside appends the structure of the object or array that starts here, with at most
-// most members or items.
-func (w *jsonWalker) inside(dst []byte, open byte, most, depth, end int) []byte {
+// limit members or items.
+func (w *jsonWalker) inside(dst []byte, open byte, limit, depth, end int) []byte {
 	closing := open + 2 // in ASCII, ] is two after [, and } two after {
 	w.in.Skip(open)
 	dst = append(dst, open)
-	told, left := 0, 0
+	shown, left := 0, 0
 	for w.in.More(closing) {
-		full := told == most || len(dst) > end
+		full := shown == limit || len(dst) > end
 		w.scratch = w.scratch[:0]
 		if open == '{' {
 			w.scratch = appendText(w.scratch, w.in.Value())
@@ -215,7 +215,7 @@ func (w *jsonWalker) inside(dst []byte, open byte, most, depth, end int) []byte 
 			dst = append(appendShown(dst, w.scratch), ':')
 		}
 		dst = w.shape(dst, depth, end)
-		told++
+		shown++
 	}
 	return append(appendOmitted(dst, left, open), closing)
 }

@@ -93,17 +93,17 @@ func replace(d disk, name string, content []byte, flag int, settle func(file) er
 	return d.rename(fresh, name)
 }
 
-// readAll reads a file of at most most bytes.
-func readAll(d disk, name string, most int64) ([]byte, error) {
+// readAll reads a file of at most limit bytes.
+func readAll(d disk, name string, limit int64) ([]byte, error) {
 	f, err := d.open(name, os.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
-	content, err := io.ReadAll(io.LimitReader(f, most+1))
+	content, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err = errors.Join(err, f.Close()); err != nil {
 		return nil, err
 	}
-	if int64(len(content)) > most {
+	if int64(len(content)) > limit {
 		return nil, &fs.PathError{Op: "read", Path: name, Err: errors.New("the file is too long")}
 	}
 	return content, nil
@@ -202,9 +202,9 @@ func openKept(name string) (*os.File, error) {
 }
 
 // each calls visit for every file. It skips files that retention removes meanwhile.
-func (f *segmentReader) each(visit func(path string, current bool, file *os.File) error) error {
+func (r *segmentReader) each(visit func(path string, current bool, file *os.File) error) error {
 	read := false
-	for _, a := range f.old {
+	for _, a := range r.old {
 		if err := checkFile(a.path); err != nil {
 			return err
 		}
@@ -215,29 +215,29 @@ func (f *segmentReader) each(visit func(path string, current bool, file *os.File
 		if file == nil {
 			continue
 		}
-		read = read || f.isCurrent(file)
+		read = read || r.isCurrent(file)
 		if err := errors.Join(visit(a.path, false, file), file.Close()); err != nil {
 			return err
 		}
 	}
-	if f.current == nil || read {
+	if r.current == nil || read {
 		return nil
 	}
-	return visit(f.path, true, f.current)
+	return visit(r.path, true, r.current)
 }
 
-func (f *segmentReader) isCurrent(file *os.File) bool {
-	if f.current == nil {
+func (r *segmentReader) isCurrent(file *os.File) bool {
+	if r.current == nil {
 		return false
 	}
-	a, errA := f.current.Stat()
+	a, errA := r.current.Stat()
 	b, errB := file.Stat()
 	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
-func (f *segmentReader) close() error {
-	if f.current == nil {
+func (r *segmentReader) close() error {
+	if r.current == nil {
 		return nil
 	}
-	return f.current.Close()
+	return r.current.Close()
 }

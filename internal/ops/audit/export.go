@@ -35,25 +35,25 @@ func Formats() []Format { return []Format{JSONL, CSV, OTLP} }
 type TimeRange struct{ Since, Until time.Time }
 
 // Contains reports whether a time is in the range.
-func (s TimeRange) Contains(t time.Time) bool {
-	return (s.Since.IsZero() || !t.Before(s.Since)) && (s.Until.IsZero() || t.Before(s.Until))
+func (r TimeRange) Contains(t time.Time) bool {
+	return (r.Since.IsZero() || !t.Before(r.Since)) && (r.Until.IsZero() || t.Before(r.Until))
 }
 
 // Export writes the lines of the log at path that are in the range. It returns the
 // number of skipped lines that are not records.
-func Export(out io.Writer, path string, format Format, span TimeRange) (strange int, err error) {
+func Export(out io.Writer, path string, format Format, span TimeRange) (unreadable int, err error) {
 	buffered := bufio.NewWriter(out)
 	add, flush, err := exporter(buffered, format)
 	if err != nil {
 		return 0, err
 	}
-	strange, err = eachLine(path, "export", func(l *Line) error {
+	unreadable, err = eachLine(path, "export", func(l *Line) error {
 		if !span.Contains(l.Time) {
 			return nil
 		}
 		return add(l)
 	})
-	return strange, errors.Join(err, flush(), buffered.Flush())
+	return unreadable, errors.Join(err, flush(), buffered.Flush())
 }
 
 // exporter returns functions that write a line in a format and that end the output.

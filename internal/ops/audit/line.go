@@ -98,8 +98,8 @@ func (l *Line) String() string {
 	if outcome := l.text("outcome"); outcome != "" {
 		parts = append(parts, outcome, l.text("duration_ms")+"ms")
 	}
-	if said := l.approval().String(); said != "" {
-		parts = append(parts, said)
+	if approval := l.approval().String(); approval != "" {
+		parts = append(parts, approval)
 	}
 	for _, member := range []string{"denied_by", "error.message"} {
 		if text := l.text(member); text != "" {
@@ -111,7 +111,7 @@ func (l *Line) String() string {
 
 // eachLine calls visit for each record of the log at path, oldest first, and counts
 // other lines. what is the operation, for errors.
-func eachLine(path, what string, visit func(*Line) error) (strange int, err error) {
+func eachLine(path, what string, visit func(*Line) error) (unreadable int, err error) {
 	f, err := openFiles(path)
 	if err != nil {
 		return 0, fmt.Errorf("%s the audit log: %w", what, err)
@@ -119,30 +119,30 @@ func eachLine(path, what string, visit func(*Line) error) (strange int, err erro
 	defer func() { err = errors.Join(err, f.close()) }()
 	err = f.each(func(_ string, _ bool, file *os.File) error {
 		n, err := readLines(file, visit)
-		strange += n
+		unreadable += n
 		return err
 	})
-	return strange, err
+	return unreadable, err
 }
 
 // readLines calls visit for each record of a file, and counts other lines. It ignores
 // an unfinished line at the end.
-func readLines(file *os.File, visit func(*Line) error) (strange int, err error) {
+func readLines(file *os.File, visit func(*Line) error) (unreadable int, err error) {
 	for in := newLines(file); ; {
 		raw, err := in.next()
 		if err == io.EOF || err == nil && raw.partial {
-			return strange, nil
+			return unreadable, nil
 		}
 		if err != nil {
-			return strange, fmt.Errorf("read %s: %w", file.Name(), err)
+			return unreadable, fmt.Errorf("read %s: %w", file.Name(), err)
 		}
 		line, err := parseLine(raw.text)
 		if err != nil {
-			strange++
+			unreadable++
 			continue
 		}
 		if err := visit(line); err != nil {
-			return strange, err
+			return unreadable, err
 		}
 	}
 }
@@ -165,7 +165,7 @@ type Call struct {
 // Calls calls visit for each completed call, oldest first, up to the line number until;
 // 0 is no bound. It returns the number of lines that are not records. Memory use does
 // not depend on the length of the log.
-func Calls(path string, until uint64, visit func(*Call) error) (strange int, err error) {
+func Calls(path string, until uint64, visit func(*Call) error) (unreadable int, err error) {
 	return eachLine(path, "read", func(l *Line) error {
 		if l.text("kind") != outcomeKind || until > 0 && l.Seq > until {
 			return nil
@@ -232,8 +232,8 @@ func (l *Line) agent() identity.Agent {
 
 // values returns the arguments if the line holds all of them.
 func (l *Line) values() (values json.RawMessage, all bool) {
-	shape, told := l.member("arguments", "shape").(map[string]any)
-	if l.member("arguments") == nil || told && len(shape) == 0 {
+	shape, isObject := l.member("arguments", "shape").(map[string]any)
+	if l.member("arguments") == nil || isObject && len(shape) == 0 {
 		return json.RawMessage("{}"), true
 	}
 	kept, ok := l.member("gen_ai.tool.call.arguments").(map[string]any)

@@ -130,17 +130,17 @@ func Open(o Options) (_ *Log, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
-	held, err := lock(o.Path + ".lock")
+	lockFile, err := lock(o.Path + ".lock")
 	if err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
 	opened := false
 	defer func() {
 		if !opened { // also after a panic, so that the next Open gets the lock
-			err = errors.Join(err, held.Close())
+			err = errors.Join(err, lockFile.Close())
 		}
 	}()
-	l, err := open(o, held)
+	l, err := open(o, lockFile)
 	if err != nil {
 		return nil, fmt.Errorf("open the audit log: %w", err)
 	}
@@ -148,7 +148,7 @@ func Open(o Options) (_ *Log, err error) {
 	return l, nil
 }
 
-func open(o Options, held *os.File) (*Log, error) {
+func open(o Options, lockFile *os.File) (*Log, error) {
 	old, err := listSegments(o.Path)
 	if err != nil {
 		return nil, err
@@ -158,15 +158,15 @@ func open(o Options, held *os.File) (*Log, error) {
 		return nil, err
 	}
 	marks := &marker{disk: o.disk, path: o.Path, file: k}
-	l := &Log{o: o, keys: derive(k.key), lock: held, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	l := &Log{o: o, keys: derive(k.key), lock: lockFile, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	l.room = sync.NewCond(&l.mu)
 	l.entries.New = func() any { return &entry{newEncoder(l.keys.digest, l.o.Redactor), make(chan error, 1)} }
-	s, told, err := resume(o, newChain(l.keys.chain), old, k)
+	s, events, err := resume(o, newChain(l.keys.chain), old, k)
 	if err != nil {
 		return nil, err
 	}
 	l.writer = writer{log: l, spool: s, marks: marks}
-	if err := l.writer.begin(told); err != nil {
+	if err := l.writer.begin(events); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	go l.writer.run()
@@ -267,13 +267,13 @@ func (l *Log) take(used []*entry) (batch []*entry, closed bool) {
 }
 
 // fail sets whether the disk fails, and reports whether that has changed.
-func (l *Log) fail(failing bool) (news bool) {
+func (l *Log) fail(failing bool) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	news = l.failing != failing
+	changed = l.failing != failing
 	l.failing = failing
 	l.room.Broadcast()
-	return news
+	return changed
 }
 
 // Failing reports whether the last write failed. While it fails, the log retries every

@@ -160,12 +160,12 @@ func (a *Approval) String() string {
 	if a == nil || a.State == ApprovalNone {
 		return ""
 	}
-	said := "approval " + a.State
+	text := "approval " + a.State
 	if a.Why != "" {
-		said += " (" + a.Why + ")"
+		text += " (" + a.Why + ")"
 	}
 	if len(a.Policies) > 0 {
-		said += " " + strconv.Quote(strings.Join(a.Policies, ", "))
+		text += " " + strconv.Quote(strings.Join(a.Policies, ", "))
 	}
-	return said
+	return text
 }

@@ -43,7 +43,7 @@ type tailState struct {
 
 // resume finds the end of a log. It returns the segmentWriter that continues there and the
 // events to record.
-func resume(o Options, c *hashChain, old []segment, key keyFile) (s *segmentWriter, told []Event, err error) {
+func resume(o Options, c *hashChain, old []segment, key keyFile) (s *segmentWriter, events []Event, err error) {
 	h, headErr := readHead(o.disk, o.Path, c)
 	if headErr != nil && !errors.Is(headErr, fs.ErrNotExist) && !errors.Is(headErr, errHead) {
 		return nil, nil, fmt.Errorf("read the head: %w", headErr)
@@ -55,27 +55,27 @@ func resume(o Options, c *hashChain, old []segment, key keyFile) (s *segmentWrit
 	}
 	s.last, s.durable, s.offset = last.last, last.last, last.offset
 	if last.partialLine > 0 {
-		told = append(told, Event{eventTorn, map[string]string{
+		events = append(events, Event{eventTorn, map[string]string{
 			"bytes": strconv.FormatInt(last.partialLine, 10), "sha256": hex.EncodeToString(last.digest[:]),
 		}})
 	}
 	switch {
 	case key.last.seq > max(h.last.seq, last.last.seq):
-		told = append(told, s.missing("the log ended before the record in the mark of its key", key.last))
+		events = append(events, s.missing("the log ended before the record in the mark of its key", key.last))
 	case h.last.seq > last.last.seq:
-		told = append(told, s.missing("the log ended before the line in its head", h.last))
+		events = append(events, s.missing("the log ended before the line in its head", h.last))
 	case key.state == keyForged:
-		told = append(told, Event{eventGap, map[string]string{"reason": "the mark in the key file was not written with that key"}})
+		events = append(events, Event{eventGap, map[string]string{"reason": "the mark in the key file was not written with that key"}})
 	case headErr != nil && last.last.seq == 0 && key.expectsLog():
-		told = append(told, Event{eventGap, map[string]string{"reason": "the key existed without a log or a head"}})
+		events = append(events, Event{eventGap, map[string]string{"reason": "the key existed without a log or a head"}})
 	case headErr != nil && last.last.seq > 0:
-		told = append(told, Event{eventGap, map[string]string{"reason": "the head was missing, or not written with the key of the log"}})
+		events = append(events, Event{eventGap, map[string]string{"reason": "the head was missing, or not written with the key of the log"}})
 	}
 	if s.first == 0 {
 		s.first = s.durable.seq + 1
 	}
 	s.oldest = oldestOf(h, old, s.first)
-	return s, told, nil
+	return s, events, nil
 }
 
 // missing continues the log after a record that no file holds, so that the gap remains
@@ -159,13 +159,13 @@ func firstOf(f io.Reader, c *hashChain) uint64 {
 }
 
 // read reads to the end of a file.
-func (e *tailState) read(r io.Reader, c *hashChain, from int64) error {
+func (s *tailState) read(r io.Reader, c *hashChain, from int64) error {
 	l := newLines(r)
 	l.offset = from
 	for {
 		line, err := l.next()
 		if err == io.EOF {
-			e.partialLine = l.offset - e.offset
+			s.partialLine = l.offset - s.offset
 			return nil
 		}
 		if err != nil {
@@ -174,25 +174,25 @@ func (e *tailState) read(r io.Reader, c *hashChain, from int64) error {
 		if line.partial {
 			continue
 		}
-		e.offset = l.offset
+		s.offset = l.offset
 		if at, _, authentic := c.read(line.text); authentic {
-			e.last = at
+			s.last = at
 		} else {
-			e.unauthentic = true
+			s.unauthentic = true
 		}
 	}
 }
 
 // hash computes the digest of a torn line.
-func (e *tailState) hash(f file) error {
-	if _, err := f.Seek(e.offset, io.SeekStart); err != nil {
+func (s *tailState) hash(f file) error {
+	if _, err := f.Seek(s.offset, io.SeekStart); err != nil {
 		return err
 	}
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
 		return err
 	}
-	h.Sum(e.digest[:0])
+	h.Sum(s.digest[:0])
 	return nil
 }
 

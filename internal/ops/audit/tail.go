@@ -83,7 +83,7 @@ func Follow(ctx context.Context, path string, after uint64, visit func(*Line) er
 	ticker := time.NewTicker(followEvery)
 	defer ticker.Stop()
 	for {
-		if err := w.look(); err != nil {
+		if err := w.poll(); err != nil {
 			return errors.Join(err, w.close())
 		}
 		select {
@@ -106,67 +106,67 @@ type tailFollower struct {
 	offset int64
 }
 
-// look visits new lines. After a rotation it first reads the rotated file to its end,
+// poll visits new lines. After a rotation it first reads the rotated file to its end,
 // then the later files.
-func (w *tailFollower) look() error {
-	if w.file != nil {
-		if err := w.read(w.file); err != nil {
+func (t *tailFollower) poll() error {
+	if t.file != nil {
+		if err := t.read(t.file); err != nil {
 			return err
 		}
-		if w.isCurrent() {
+		if t.isCurrent() {
 			return nil
 		}
-		if err := w.close(); err != nil {
+		if err := t.close(); err != nil {
 			return err
 		}
 	}
 	// Opened before the listing, the current file is later than all listed files.
 	var err error
-	if w.file, err = openKept(w.path); err != nil {
+	if t.file, err = openKept(t.path); err != nil {
 		return err
 	}
-	old, err := listSegments(w.path)
+	old, err := listSegments(t.path)
 	if err != nil {
 		return err
 	}
 	for i, a := range old {
-		if i+1 < len(old) && old[i+1].first <= w.seen+1 {
+		if i+1 < len(old) && old[i+1].first <= t.seen+1 {
 			continue
 		}
-		if err := w.readRotated(a.path); err != nil {
+		if err := t.readRotated(a.path); err != nil {
 			return err
 		}
 	}
-	w.offset = 0
-	if w.file == nil {
+	t.offset = 0
+	if t.file == nil {
 		return nil
 	}
-	return w.read(w.file)
+	return t.read(t.file)
 }
 
-func (w *tailFollower) isCurrent() bool {
-	here, err := w.file.Stat()
-	there, thereErr := os.Stat(w.path)
+func (t *tailFollower) isCurrent() bool {
+	here, err := t.file.Stat()
+	there, thereErr := os.Stat(t.path)
 	return err == nil && thereErr == nil && os.SameFile(here, there)
 }
 
 // readRotated visits the new lines of a rotated file.
-func (w *tailFollower) readRotated(name string) error {
+func (t *tailFollower) readRotated(name string) error {
 	file, err := openKept(name)
 	if file == nil {
 		return err
 	}
-	w.offset = 0
-	return errors.Join(w.read(file), file.Close())
+	t.offset = 0
+	return errors.Join(t.read(file), file.Close())
 }
 
 // read visits the complete lines after the offset.
-func (w *tailFollower) read(file *os.File) error {
-	if _, err := file.Seek(w.offset, io.SeekStart); err != nil {
+func (t *tailFollower) read(file *os.File) error {
+	if _, err := file.Seek(t.offset, io.SeekStart); err != nil {
 		return err
 	}
 	in := newLines(file)
-	in.offset = w.offset
+	in.offset = t.offset
 	for {
 		raw, err := in.next()
 		if err == io.EOF || err == nil && raw.partial {
@@ -175,24 +175,24 @@ func (w *tailFollower) read(file *os.File) error {
 		if err != nil {
 			return err
 		}
-		w.offset = in.offset
+		t.offset = in.offset
 		line, err := parseLine(raw.text)
-		if err != nil || line.Seq <= w.seen {
+		if err != nil || line.Seq <= t.seen {
 			continue
 		}
-		w.seen = line.Seq
-		if err := w.visit(line); err != nil {
+		t.seen = line.Seq
+		if err := t.visit(line); err != nil {
 			return err
 		}
 	}
 }
 
-func (w *tailFollower) close() error {
-	if w.file == nil {
+func (t *tailFollower) close() error {
+	if t.file == nil {
 		return nil
 	}
-	err := w.file.Close()
-	w.file = nil
+	err := t.file.Close()
+	t.file = nil
 	return err
 }
 

@@ -18,12 +18,12 @@ func TestFollow_rotations(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		for ctx.Err() == nil {
-			if err := w.look(); err != nil {
+			if err := w.poll(); err != nil {
 				ended <- err
 				return
 			}
 		}
-		ended <- w.look()
+		ended <- w.poll()
 	}()
 	for range records {
 		if err := l.Outcome(refund()); err != nil {

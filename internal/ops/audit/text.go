@@ -26,14 +26,14 @@ const (
 	hexits   = "0123456789abcdef"
 )
 
-// appendString appends a JSON string of at most most bytes of s. It escapes characters
+// appendString appends a JSON string of at most limit bytes of s. It escapes characters
 // that could control a terminal or reorder a line, and replaces invalid UTF-8 by
 // U+FFFD.
-func appendString(dst []byte, s string, most int) []byte {
-	cut := len(s) > most
+func appendString(dst []byte, s string, limit int) []byte {
+	cut := len(s) > limit
 	if cut {
-		s = s[:most]
-		for !utf8.ValidString(s[max(0, len(s)-utf8.UTFMax):]) && len(s) > most-utf8.UTFMax {
+		s = s[:limit]
+		for !utf8.ValidString(s[max(0, len(s)-utf8.UTFMax):]) && len(s) > limit-utf8.UTFMax {
 			s = s[:len(s)-1]
 		}
 	}
@@ -138,25 +138,25 @@ type valueEncoder struct {
 	redactor redact.Redactor // nil redacts nothing
 }
 
-func (p valueEncoder) text(dst []byte, s string) []byte { return p.string(dst, s, maxText) }
+func (e valueEncoder) text(dst []byte, s string) []byte { return e.string(dst, s, maxText) }
 
-func (p valueEncoder) string(dst []byte, s string, most int) []byte {
-	if len(s) > most && p.redactor != nil {
-		s = p.redactor.Redact(s)
+func (e valueEncoder) string(dst []byte, s string, limit int) []byte {
+	if len(s) > limit && e.redactor != nil {
+		s = e.redactor.Redact(s)
 	}
-	return appendString(dst, s, most)
+	return appendString(dst, s, limit)
 }
 
 // object appends the members of a map sorted by name, up to offset end. Values of names
 // that look like secrets are masked.
-func (p valueEncoder) object(dst []byte, members map[string]any, depth, end int) []byte {
-	return appendMembers(dst, members, end, func(dst []byte, value any) []byte { return p.value(dst, value, depth, end) })
+func (e valueEncoder) object(dst []byte, members map[string]any, depth, end int) []byte {
+	return appendMembers(dst, members, end, func(dst []byte, value any) []byte { return e.value(dst, value, depth, end) })
 }
 
 // pairs appends a map of strings, with the values of names that look like secrets
 // masked.
-func (p valueEncoder) pairs(dst []byte, pairs map[string]string) []byte {
-	return appendMembers(dst, pairs, math.MaxInt, p.text)
+func (e valueEncoder) pairs(dst []byte, pairs map[string]string) []byte {
+	return appendMembers(dst, pairs, math.MaxInt, e.text)
 }
 
 func appendMembers[V any](dst []byte, members map[string]V, end int, appendOne func([]byte, V) []byte) []byte {
@@ -186,10 +186,10 @@ func appendMembers[V any](dst []byte, members map[string]V, end int, appendOne f
 }
 
 // value appends a decoded value. A value that JSON cannot represent becomes null.
-func (p valueEncoder) value(dst []byte, value any, depth, end int) []byte {
+func (e valueEncoder) value(dst []byte, value any, depth, end int) []byte {
 	switch value := value.(type) {
 	case string:
-		return p.text(dst, value)
+		return e.text(dst, value)
 	case bool:
 		return strconv.AppendBool(dst, value)
 	case json.Number:
@@ -200,7 +200,7 @@ func (p valueEncoder) value(dst []byte, value any, depth, end int) []byte {
 		if err != nil {
 			f = math.NaN()
 		}
-		return p.value(dst, f, depth, end)
+		return e.value(dst, f, depth, end)
 	case float64:
 		if math.IsNaN(value) || math.IsInf(value, 0) {
 			return append(dst, "null"...)
@@ -214,21 +214,21 @@ func (p valueEncoder) value(dst []byte, value any, depth, end int) []byte {
 		if depth == 0 {
 			return append(dst, `"`+ellipsis+`"`...)
 		}
-		return p.object(dst, value, depth-1, end)
+		return e.object(dst, value, depth-1, end)
 	case []any:
 		if depth == 0 {
 			return append(dst, `"`+ellipsis+`"`...)
 		}
-		return appendItems(dst, value, end, func(dst []byte, item any) []byte { return p.value(dst, item, depth-1, end) })
+		return appendItems(dst, value, end, func(dst []byte, item any) []byte { return e.value(dst, item, depth-1, end) })
 	case []string:
-		return p.texts(dst, value)
+		return e.texts(dst, value)
 	}
 	return append(dst, "null"...)
 }
 
 // texts appends a list of strings, each truncated to [maxName] bytes.
-func (p valueEncoder) texts(dst []byte, texts []string) []byte {
-	return appendItems(dst, texts, math.MaxInt, func(dst []byte, text string) []byte { return p.string(dst, text, maxName) })
+func (e valueEncoder) texts(dst []byte, texts []string) []byte {
+	return appendItems(dst, texts, math.MaxInt, func(dst []byte, text string) []byte { return e.string(dst, text, maxName) })
 }
 
 func appendItems[V any](dst []byte, items []V, end int, appendOne func([]byte, V) []byte) []byte {

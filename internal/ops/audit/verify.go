@@ -63,9 +63,9 @@ type verifier struct {
 	key    keyFile
 	report *Report
 	head   checkpoint
-	// last is the last authentic line, and strange the number of forged lines after it.
-	last    chainEntry
-	strange uint64
+	// last is the last authentic line, and forged the number of forged lines after it.
+	last   chainEntry
+	forged uint64
 }
 
 // readHead reads the minimum position that the log must reach.
@@ -103,7 +103,7 @@ func (v *verifier) file(path string, current bool, file *os.File) error {
 func (v *verifier) line(path string, number int, line rawLine) {
 	at, prev, authentic := v.chain.read(line.text)
 	if !authentic || line.partial {
-		v.strange++
+		v.forged++
 		v.report.add(path, number, "the line was changed, or was not written with this key")
 		return
 	}
@@ -121,7 +121,7 @@ func (v *verifier) line(path string, number int, line rawLine) {
 		v.report.First = at.seq
 	}
 	v.report.Records++
-	v.last, v.strange = at, 0
+	v.last, v.forged = at, 0
 }
 
 // follows checks that an authentic line continues the chain.
@@ -134,7 +134,7 @@ func (v *verifier) follows(path string, number int, at chainEntry, linked bool) 
 	switch {
 	case at.seq < next:
 		v.report.add(path, number, "record %d is out of order: it follows record %d", at.seq, v.last.seq)
-	case at.seq > next+v.strange:
+	case at.seq > next+v.forged:
 		v.report.add(path, number, "%s missing before this line", v.missing(next, at.seq-1))
 	case at.seq == next && !linked:
 		v.report.add(path, number, "record %d does not continue the chain of record %d before it", at.seq, v.last.seq)
@@ -144,7 +144,7 @@ func (v *verifier) follows(path string, number int, at chainEntry, linked bool) 
 func (v *verifier) begins(path string, number int, at chainEntry, linked bool) {
 	oldest := max(v.head.first, 1)
 	switch {
-	case at.seq > oldest+v.strange && (v.head.first > 0 || v.strange > 0):
+	case at.seq > oldest+v.forged && (v.head.first > 0 || v.forged > 0):
 		v.report.add(path, number, "%s missing before this line", v.missing(oldest, at.seq-1))
 	case at.seq == 1 && !linked:
 		v.report.add(path, number, "record 1 does not start a log")
@@ -152,7 +152,7 @@ func (v *verifier) begins(path string, number int, at chainEntry, linked bool) {
 }
 
 func (v *verifier) end(path string) {
-	if known := max(v.head.last.seq, v.key.last.seq); v.last.seq+v.strange < known {
+	if known := max(v.head.last.seq, v.key.last.seq); v.last.seq+v.forged < known {
 		v.report.add(path, 0, "the end was truncated: %s missing", v.missing(v.last.seq+1, known))
 	}
 	v.report.Last = v.last.seq
@@ -164,11 +164,11 @@ func (v *verifier) end(path string) {
 // missing describes records that no authentic line holds, with a verb. The forged lines
 // before may have been some of them.
 func (v *verifier) missing(from, to uint64) string {
-	if v.strange == 0 {
+	if v.forged == 0 {
 		return span(from, to)
 	}
 	verb := "are"
-	n := to - from + 1 - v.strange
+	n := to - from + 1 - v.forged
 	if n == 1 {
 		verb = "is"
 	}

@@ -41,9 +41,9 @@ type writer struct {
 }
 
 // begin records the events found by Open, and applies retention.
-func (w *writer) begin(told []Event) error {
-	for _, event := range told {
-		w.tell(event.Name, event.Attributes)
+func (w *writer) begin(events []Event) error {
+	for _, event := range events {
+		w.addEvent(event.Name, event.Attributes)
 	}
 	if err := w.sync(); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (w *writer) arm(timer *time.Timer) {
 // maintain runs the maintenance that is due.
 func (w *writer) maintain() {
 	if w.probe > 0 {
-		w.tellRefused()
+		w.addRefused()
 		w.commitStrict(nil)
 		return
 	}
@@ -138,7 +138,7 @@ func (w *writer) commit(batch []*entry) {
 	}
 	w.rotateIfLarge()
 	w.recordLost()
-	w.tellRefused()
+	w.addRefused()
 	for _, e := range batch {
 		w.spool.add(e.body)
 	}
@@ -210,19 +210,19 @@ func (w *writer) recordLost() {
 	if lost == w.lastLogged || w.retry > 0 {
 		return
 	}
-	w.tell(eventLost, map[string]string{"records": strconv.FormatUint(lost-w.lastLogged, 10)})
+	w.addEvent(eventLost, map[string]string{"records": strconv.FormatUint(lost-w.lastLogged, 10)})
 	w.lastLogged = lost
 }
 
-// tellRefused adds an event for newly refused records. It counts as reported once it is
+// addRefused adds an event for newly refused records. It counts as reported once it is
 // durable.
-func (w *writer) tellRefused() {
+func (w *writer) addRefused() {
 	if w.refused > 0 {
-		w.tell(eventRejected, map[string]string{"records": strconv.FormatUint(w.refused, 10)})
+		w.addEvent(eventRejected, map[string]string{"records": strconv.FormatUint(w.refused, 10)})
 	}
 }
 
-func (w *writer) tell(name string, attributes map[string]string) {
+func (w *writer) addEvent(name string, attributes map[string]string) {
 	e := newEncoder(w.log.keys.digest, w.log.o.Redactor)
 	e.event(&Event{name, attributes}, w.log.o.Now())
 	w.spool.add(e.body)
@@ -264,7 +264,7 @@ func (w *writer) end() error {
 	w.retry = 0
 	batch, _ := w.log.take(nil)
 	w.commit(batch)
-	w.tellRefused()
+	w.addRefused()
 	err := w.sync()
 	if err != nil {
 		w.log.counters.lost.Add(w.spool.last.seq - w.spool.durable.seq)
@@ -285,18 +285,18 @@ func (w *writer) prune() error {
 	if err != nil {
 		return err
 	}
-	gone := w.surplus(old)
-	if gone == 0 {
+	expired := w.countExpired(old)
+	if expired == 0 {
 		return nil
 	}
 	w.spool.oldest = w.spool.first
-	if gone < len(old) {
-		w.spool.oldest = old[gone].first
+	if expired < len(old) {
+		w.spool.oldest = old[expired].first
 	}
 	if err := w.checkpoint(); err != nil {
 		return err
 	}
-	for _, a := range old[:gone] {
+	for _, a := range old[:expired] {
 		if err := w.log.o.disk.remove(a.path); err != nil {
 			return err
 		}
@@ -304,8 +304,8 @@ func (w *writer) prune() error {
 	return nil
 }
 
-// surplus returns the number of files beyond the retention, counted from the oldest.
-func (w *writer) surplus(old []segment) int {
+// countExpired returns the number of files beyond the retention, counted from the oldest.
+func (w *writer) countExpired(old []segment) int {
 	keep := w.log.o.Keep
 	gone := max(0, len(old)-keep.Files)
 	var total int64

@@ -34,11 +34,11 @@ func (p *problems) of(kind, name string, look func(*problems)) {
 }
 
 // few reports whether a list is within its limit.
-func (p *problems) few(what string, n, most int) bool {
-	if n > most {
-		p.add("%s: %d items, at most %d are allowed", what, n, most)
+func (p *problems) few(what string, n, limit int) bool {
+	if n > limit {
+		p.add("%s: %d items, at most %d are allowed", what, n, limit)
 	}
-	return n <= most
+	return n <= limit
 }
 
 // check returns an error that names each part of a deployment that cannot be expressed,

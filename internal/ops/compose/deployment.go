@@ -199,9 +199,9 @@ func (u *Upstream) host() string { return container.Host(u.Name) }
 
 // clipped returns a name for errors, truncated.
 func clipped(name string) string {
-	const most = 80
-	if len(name) > most {
-		name = strings.ToValidUTF8(name[:most], "") + "…"
+	const limit = 80
+	if len(name) > limit {
+		name = strings.ToValidUTF8(name[:limit], "") + "…"
 	}
 	return fmt.Sprintf("%q", name)
 }

@@ -159,13 +159,13 @@ var ErrNoServer = errors.New("no server answers there")
 // into, a pointer. It stops when ctx is done. The error is [ErrNoServer] if the socket
 // does not exist or no server listens on it.
 func Do(ctx context.Context, path string, r Request, into any) error {
-	if err := ask(ctx, path, r, into); err != nil {
+	if err := exchange(ctx, path, r, into); err != nil {
 		return fmt.Errorf("ask the server at %s: %w", path, err)
 	}
 	return nil
 }
 
-func ask(ctx context.Context, path string, r Request, into any) error {
+func exchange(ctx context.Context, path string, r Request, into any) error {
 	conn, err := dial(ctx, path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOTDIR) {
 		return ErrNoServer
@@ -179,9 +179,9 @@ func ask(ctx context.Context, path string, r Request, into any) error {
 	if err != nil {
 		return err
 	}
-	var said []byte
+	var response []byte
 	if _, err = conn.Write(append(line, '\n')); err == nil {
-		said, err = bufio.NewReader(io.LimitReader(conn, maxAnswer)).ReadBytes('\n')
+		response, err = bufio.NewReader(io.LimitReader(conn, maxAnswer)).ReadBytes('\n')
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -191,7 +191,7 @@ func ask(ctx context.Context, path string, r Request, into any) error {
 	case err != nil:
 		return err
 	}
-	return parseAnswer(said, into)
+	return parseAnswer(response, into)
 }
 
 func dial(ctx context.Context, path string) (net.Conn, error) {

@@ -34,7 +34,7 @@ type Handler func(ctx context.Context, r Request) (result any, err error)
 type Server struct {
 	// fixed at creation
 	listener net.Listener
-	place    *socketDir
+	dir      *socketDir
 	room     chan struct{}
 }
 
@@ -73,19 +73,19 @@ func listen(path string) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, p.close())
 	}
-	return &Server{listener: l, place: p, room: make(chan struct{}, maxConnections)}, nil
+	return &Server{listener: l, dir: p, room: make(chan struct{}, maxConnections)}, nil
 }
 
 // listen creates the socket while no other process creates one in this directory.
-func (p *socketDir) listen() (net.Listener, error) {
-	unlock, err := p.lock()
+func (d *socketDir) listen() (net.Listener, error) {
+	unlock, err := d.lock()
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	l, err := httpguard.ListenSocket(p.short, httpguard.SocketModeOwner)
+	l, err := httpguard.ListenSocket(d.short, httpguard.SocketModeOwner)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s has this socket; stop it, or choose another socket with --control: %w", ownerProcess(p.short), syscall.EADDRINUSE)
+		return nil, fmt.Errorf("%s has this socket; stop it, or choose another socket with --control: %w", ownerProcess(d.short), syscall.EADDRINUSE)
 	}
 	return l, err
 }
@@ -167,5 +167,5 @@ func (s *Server) Close() error {
 	if errors.Is(err, net.ErrClosed) {
 		err = nil
 	}
-	return errors.Join(err, s.place.close())
+	return errors.Join(err, s.dir.close())
 }

@@ -203,25 +203,25 @@ type PolicyOutcome struct {
 }
 
 // String returns the decision in words.
-func (d PolicyOutcome) String() string {
+func (o PolicyOutcome) String() string {
 	switch {
-	case d.ByDefault:
-		return string(d.Verdict) + " by default"
-	case d.By != "":
-		return fmt.Sprintf("%s by %q", words[d.Verdict], d.By)
+	case o.ByDefault:
+		return string(o.Verdict) + " by default"
+	case o.By != "":
+		return fmt.Sprintf("%s by %q", verdictNames[o.Verdict], o.By)
 	}
-	return cmp.Or(words[d.Verdict], string(d.Verdict))
+	return cmp.Or(verdictNames[o.Verdict], string(o.Verdict))
 }
 
 // verdictAsked is the verdict of a call that asked its user for input.
 const verdictAsked pipeline.Verdict = "asked"
 
-// words describes the verdicts.
-var words = map[pipeline.Verdict]string{pipeline.VerdictDenied: "denied", pipeline.VerdictNeedsApproval: "held for approval", verdictAsked: "allowed to ask its user"}
+// verdictNames describes the verdicts.
+var verdictNames = map[pipeline.Verdict]string{pipeline.VerdictDenied: "denied", pipeline.VerdictNeedsApproval: "held for approval", verdictAsked: "allowed to ask its user"}
 
 // recordedDecision returns the recorded decision, or the reason why the record lacks it.
 func recordedDecision(c *audit.Call) (d PolicyOutcome, unknown string) {
-	if d, told := decisionFromApproval(c); told {
+	if d, ok := decisionFromApproval(c); ok {
 		return d, ""
 	}
 	switch {
@@ -250,7 +250,7 @@ func recordedDecision(c *audit.Call) (d PolicyOutcome, unknown string) {
 // decisionFromApproval returns the recorded decision of a call with an approval record, unless a policy
 // denied it afterwards. Whatever the answer was, policies either held the call or no
 // longer required approval.
-func decisionFromApproval(c *audit.Call) (d PolicyOutcome, told bool) {
+func decisionFromApproval(c *audit.Call) (d PolicyOutcome, ok bool) {
 	a := c.Approval
 	switch {
 	case a == nil,

@@ -110,11 +110,11 @@ type Watchdog struct {
 
 // Run checks and sends until ctx is done. It repeats a failed check at once, so that
 // two checks fit into the timeout.
-func (p Watchdog) Run(ctx context.Context) {
+func (w Watchdog) Run(ctx context.Context) {
 	for ctx.Err() == nil {
-		wait := p.Interval / 2
-		if !p.beat(ctx) {
-			wait = p.Interval / 16
+		wait := w.Interval / 2
+		if !w.beat(ctx) {
+			wait = w.Interval / 16
 		}
 		select {
 		case <-ctx.Done():
@@ -124,32 +124,32 @@ func (p Watchdog) Run(ctx context.Context) {
 }
 
 // beat checks once, and reports success.
-func (p Watchdog) beat(ctx context.Context) bool {
-	bounded, cancel := context.WithTimeout(ctx, p.Interval/4)
+func (w Watchdog) beat(ctx context.Context) bool {
+	bounded, cancel := context.WithTimeout(ctx, w.Interval/4)
 	defer cancel()
-	err := p.Check(bounded)
+	err := w.Check(bounded)
 	if ctx.Err() != nil {
 		return true
 	}
 	if err != nil {
-		p.Logger.Error("check server health", slog.String("error", err.Error()))
+		w.Logger.Error("check server health", slog.String("error", err.Error()))
 		return false
 	}
-	if err := p.Notify(); err != nil {
-		p.Logger.Warn("notify systemd watchdog", slog.String("error", err.Error()))
+	if err := w.Notify(); err != nil {
+		w.Logger.Warn("notify systemd watchdog", slog.String("error", err.Error()))
 	}
 	return true
 }
 
 // WatchdogInterval returns the watchdog timeout of the process with this id, or 0 if there is
 // none.
-func (v Env) WatchdogInterval(pid int) (time.Duration, error) {
-	if v.Interval == "" || v.Process != "" && v.Process != strconv.Itoa(pid) {
+func (e Env) WatchdogInterval(pid int) (time.Duration, error) {
+	if e.Interval == "" || e.Process != "" && e.Process != strconv.Itoa(pid) {
 		return 0, nil
 	}
-	usec, err := strconv.ParseInt(v.Interval, 10, 64)
+	usec, err := strconv.ParseInt(e.Interval, 10, 64)
 	if err != nil || usec <= 0 || usec > maxInterval.Microseconds() {
-		return 0, fmt.Errorf("WATCHDOG_USEC is %q, not a number of microseconds up to %s; unset it, or run mcpd under systemd", v.Interval, maxInterval)
+		return 0, fmt.Errorf("WATCHDOG_USEC is %q, not a number of microseconds up to %s; unset it, or run mcpd under systemd", e.Interval, maxInterval)
 	}
 	return time.Duration(usec) * time.Microsecond, nil
 }

@@ -42,7 +42,7 @@ type trackedNames struct {
 }
 
 func newMetrics(now func() time.Time) *Metrics {
-	m := &Metrics{now: now, words: newVocabulary(), vectors: newVectors()}
+	m := &Metrics{now: now, words: newLabelSets(), vectors: newVectors()}
 	for _, kind := range m.words.kinds.list {
 		m.unknownItem = append(m.unknownItem, m.vectors.shared(&m.words, observe.Item{Kind: kind}))
 		m.overflow = append(m.overflow, m.vectors.shared(&m.words, observe.Item{Kind: kind, Name: other}))
@@ -53,7 +53,7 @@ func newMetrics(now func() time.Time) *Metrics {
 	for _, outcome := range m.words.loads.list {
 		m.loaded = append(m.loaded, m.vectors.loads.WithLabelValues(outcome))
 	}
-	m.denied, m.limited = newRuled(m.vectors.denials, other), newRuled(m.vectors.refusals, other)
+	m.denied, m.limited = newRuleSeries(m.vectors.denials, other), newRuleSeries(m.vectors.refusals, other)
 	m.denied.shared, m.limited.shared = true, true
 	m.named.Store(&trackedNames{})
 	return m
@@ -62,9 +62,9 @@ func newMetrics(now func() time.Time) *Metrics {
 func (m *Metrics) register(r *prometheus.Registry, version string, spans *batchProcessor) {
 	v := m.vectors
 	r.MustRegister(v.calls, v.durations, v.denials, v.refusals, v.answers, v.hosts, v.loads, v.loadTook,
-		newFetched(m), newBuildInfo(version), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+		newStatsCollector(m), newBuildInfo(version), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if spans != nil {
-		r.MustRegister(newQueued(spans))
+		r.MustRegister(newQueueCollector(spans))
 	}
 }
 
@@ -167,7 +167,7 @@ func (m *Metrics) rule(rest *ruleSeries, name string) *ruleSeries {
 	if name == rest.name {
 		return rest
 	}
-	return newRuled(rest.counts, label(name))
+	return newRuleSeries(rest.counts, label(name))
 }
 
 // expire drops names that were removed long enough ago.

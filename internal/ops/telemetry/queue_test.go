@@ -51,7 +51,7 @@ func (s *sink) total() (n int) {
 // traced returns a tracer that exports to e, and its queue.
 func traced(e sdktrace.SpanExporter, size, batch int) (observe.Tracer, *batchProcessor) {
 	s := settings{exporter: e, sampler: sdktrace.AlwaysSample(), queue: queueSettings{size: size, batch: batch, delay: time.Second, patience: 10 * time.Second}}
-	q := newQueue(s.queue, e, slog.New(slog.DiscardHandler))
+	q := newBatchProcessor(s.queue, e, slog.New(slog.DiscardHandler))
 	return observe.NewTracer(newRecorder(s, q, "")), q
 }
 

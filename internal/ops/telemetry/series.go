@@ -38,45 +38,45 @@ func (v *vectors) shared(w *labelSets, labels observe.Item) *itemSeries {
 }
 
 // ended counts a call. It allocates once for each via and outcome.
-func (c *itemSeries) ended(via, outcome string, took time.Duration) {
-	v, o := c.words.vias.of(via), c.words.outcomes.of(outcome)
-	counter := c.series[v*len(c.words.outcomes.list)+o].Load()
+func (s *itemSeries) ended(via, outcome string, took time.Duration) {
+	v, o := s.words.vias.of(via), s.words.outcomes.of(outcome)
+	counter := s.series[v*len(s.words.outcomes.list)+o].Load()
 	if counter == nil {
-		if counter = c.begin(v, o); counter == nil {
+		if counter = s.begin(v, o); counter == nil {
 			return
 		}
 	}
 	(*counter).Inc()
-	(*c.took.Load()).Observe(took.Seconds())
+	(*s.took.Load()).Observe(took.Seconds())
 }
 
 // begin creates a series, or returns nil if the series of the item were removed.
-func (c *itemSeries) begin(via, outcome int) *prometheus.Counter {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.dropped {
+func (s *itemSeries) begin(via, outcome int) *prometheus.Counter {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dropped {
 		return nil
 	}
-	if c.took.Load() == nil {
-		took := c.vectors.durations.WithLabelValues(c.labels.Kind, c.labels.Name)
-		c.took.Store(&took)
+	if s.took.Load() == nil {
+		took := s.vectors.durations.WithLabelValues(s.labels.Kind, s.labels.Name)
+		s.took.Store(&took)
 	}
-	counter := c.vectors.calls.WithLabelValues(c.labels.Kind, c.labels.Name, c.words.outcomes.list[outcome], c.words.vias.list[via])
-	c.series[via*len(c.words.outcomes.list)+outcome].Store(&counter)
+	counter := s.vectors.calls.WithLabelValues(s.labels.Kind, s.labels.Name, s.words.outcomes.list[outcome], s.words.vias.list[via])
+	s.series[via*len(s.words.outcomes.list)+outcome].Store(&counter)
 	return &counter
 }
 
 // drop removes the series. A call that ends later is not itemSeries.
-func (c *itemSeries) drop() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.shared {
+func (s *itemSeries) drop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shared {
 		return
 	}
-	c.dropped = true
-	labels := prometheus.Labels{"kind": c.labels.Kind, "name": c.labels.Name}
-	c.vectors.calls.DeletePartialMatch(labels)
-	c.vectors.durations.Delete(labels)
+	s.dropped = true
+	labels := prometheus.Labels{"kind": s.labels.Kind, "name": s.labels.Name}
+	s.vectors.calls.DeletePartialMatch(labels)
+	s.vectors.durations.Delete(labels)
 }
 
 // ruleSeries holds the series of a policy or a limit.
@@ -87,7 +87,7 @@ type ruleSeries struct {
 	counter prometheus.Counter
 }
 
-func newRuled(counts *prometheus.CounterVec, name string) *ruleSeries {
+func newRuleSeries(counts *prometheus.CounterVec, name string) *ruleSeries {
 	return &ruleSeries{counts: counts, name: name, counter: counts.WithLabelValues(name)}
 }
 
@@ -178,7 +178,7 @@ type labelValues struct {
 	index map[string]int
 }
 
-func newWords(list ...string) labelValues {
+func newLabelValues(list ...string) labelValues {
 	w := labelValues{list: append(slices.Clone(list), other), index: make(map[string]int, len(list))}
 	for i, word := range list {
 		w.index[word] = i
@@ -187,11 +187,11 @@ func newWords(list ...string) labelValues {
 }
 
 // of returns the index of a word, or of "other" if it is unknown.
-func (w labelValues) of(word string) int {
-	if i, known := w.index[word]; known {
+func (v labelValues) of(word string) int {
+	if i, known := v.index[word]; known {
 		return i
 	}
-	return len(w.list) - 1
+	return len(v.list) - 1
 }
 
 // labelSets holds the words of all labels with a fixed set of values.
@@ -199,18 +199,18 @@ type labelSets struct {
 	kinds, vias, outcomes, loads, operations, answers, transports labelValues
 }
 
-func newVocabulary() labelSets {
+func newLabelSets() labelSets {
 	codes := []string{"INVALID_INPUT", "TOOL_NOT_FOUND", "POLICY_DENIED", "EXECUTION_ERROR", "TIMEOUT"}
 	// The outcome of a host call is its own code, or the code of the call that it
 	// makes.
 	answers := append([]string{"ok", "NOT_FOUND", "OUTSIDE_ROOT", "NOT_GRANTED", "TOO_LARGE", "DENIED", "UNAVAILABLE", "INVALID", "CAPABILITY", "CONSENT", "ASKS", "suspended"}, codes...)
 	return labelSets{
-		kinds:      newWords("tool", "resource", "prompt", "completion"),
-		vias:       newWords("client", "tool", "code", "test"),
-		outcomes:   newWords(append([]string{"ok", "input_required", "rehearsed"}, codes...)...),
-		loads:      newWords("published", "unchanged", "failed"),
-		operations: newWords("http", "fs", "exec", "sql", "kv", "ask", "call", "env", "secret", "module", "log", "console", "progress", "disconnect"),
-		answers:    newWords(answers...),
-		transports: newWords("streamable", "sse", "websocket", "stdio", "rest"),
+		kinds:      newLabelValues("tool", "resource", "prompt", "completion"),
+		vias:       newLabelValues("client", "tool", "code", "test"),
+		outcomes:   newLabelValues(append([]string{"ok", "input_required", "rehearsed"}, codes...)...),
+		loads:      newLabelValues("published", "unchanged", "failed"),
+		operations: newLabelValues("http", "fs", "exec", "sql", "kv", "ask", "call", "env", "secret", "module", "log", "console", "progress", "disconnect"),
+		answers:    newLabelValues(answers...),
+		transports: newLabelValues("streamable", "sse", "websocket", "stdio", "rest"),
 	}
 }

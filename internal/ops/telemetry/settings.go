@@ -243,15 +243,15 @@ func (e *environment) choice(names []string, offered ...string) string {
 	return offered[0]
 }
 
-// count returns a variable with a number from 1 to most.
-func (e *environment) count(byDefault, most int, names ...string) int {
+// count returns a variable with a number from 1 to limit.
+func (e *environment) count(byDefault, limit int, names ...string) int {
 	value, name := e.text(names...)
 	if value == "" {
 		return byDefault
 	}
 	n, err := strconv.Atoi(value)
-	if err != nil || n < 1 || n > most {
-		e.refuse(name, "write a whole number from 1 to %d", most)
+	if err != nil || n < 1 || n > limit {
+		e.refuse(name, "write a whole number from 1 to %d", limit)
 		return 0
 	}
 	return n

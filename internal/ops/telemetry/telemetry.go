@@ -65,7 +65,7 @@ func New(o Options) (*Telemetry, error) {
 	}
 	t := &Telemetry{registry: prometheus.NewRegistry(), logger: o.Logger}
 	if settings.exporter != nil {
-		t.spans = newQueue(settings.queue, settings.exporter, o.Logger)
+		t.spans = newBatchProcessor(settings.queue, settings.exporter, o.Logger)
 		t.tracer = observe.NewTracer(newRecorder(settings, t.spans, o.Version))
 	}
 	t.metrics = newMetrics(o.Now)
@@ -142,6 +142,6 @@ func (t *Telemetry) Handler() http.Handler {
 // promLogger logs errors of the metrics library.
 type promLogger struct{ logger *slog.Logger }
 
-func (c promLogger) Println(words ...any) {
-	c.logger.Error("gather metrics", "error", fmt.Sprint(words...))
+func (l promLogger) Println(words ...any) {
+	l.logger.Error("gather metrics", "error", fmt.Sprint(words...))
 }

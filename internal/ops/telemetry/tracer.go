@@ -172,7 +172,7 @@ type batchProcessor struct {
 	size     int64
 	logger   *slog.Logger
 	ctx      context.Context // of all exports; done when close times out
-	giveUp   context.CancelFunc
+	cancel   context.CancelFunc
 	done     chan struct{} // closed after the last export
 
 	closed                     atomic.Bool
@@ -182,11 +182,11 @@ type batchProcessor struct {
 	failing bool // the last export failed; used by the goroutine of the processor
 }
 
-// newQueue returns a batch processor for an exporter. It sets all options of the processor, which
+// newBatchProcessor returns a batch processor for an exporter. It sets all options of the processor, which
 // otherwise reads them from the process environment.
-func newQueue(s queueSettings, e sdktrace.SpanExporter, logger *slog.Logger) *batchProcessor {
-	ctx, giveUp := context.WithCancel(context.Background())
-	q := &batchProcessor{exporter: e, size: int64(s.size), logger: logger, ctx: ctx, giveUp: giveUp, done: make(chan struct{})}
+func newBatchProcessor(s queueSettings, e sdktrace.SpanExporter, logger *slog.Logger) *batchProcessor {
+	ctx, cancel := context.WithCancel(context.Background())
+	q := &batchProcessor{exporter: e, size: int64(s.size), logger: logger, ctx: ctx, cancel: cancel, done: make(chan struct{})}
 	q.SpanProcessor = sdktrace.NewBatchSpanProcessor(batches{q}, sdktrace.WithMaxQueueSize(s.size), sdktrace.WithMaxExportBatchSize(s.batch),
 		sdktrace.WithBatchTimeout(s.delay), sdktrace.WithExportTimeout(s.patience))
 	return q
@@ -194,20 +194,20 @@ func newQueue(s queueSettings, e sdktrace.SpanExporter, logger *slog.Logger) *ba
 
 // OnEnd queues a span, or drops it if the queue is full. It does not block. The
 // processor would drop spans too, but report them to a global meter.
-func (q *batchProcessor) OnEnd(s sdktrace.ReadOnlySpan) {
+func (p *batchProcessor) OnEnd(s sdktrace.ReadOnlySpan) {
 	if !s.SpanContext().IsSampled() {
 		return
 	}
-	if q.closed.Load() {
-		q.dropped.Add(1)
+	if p.closed.Load() {
+		p.dropped.Add(1)
 		return
 	}
-	if q.waiting.Add(1) > q.size {
-		q.waiting.Add(-1)
-		q.dropped.Add(1)
+	if p.waiting.Add(1) > p.size {
+		p.waiting.Add(-1)
+		p.dropped.Add(1)
 		return
 	}
-	q.SpanProcessor.OnEnd(s)
+	p.SpanProcessor.OnEnd(s)
 }
 
 // batches is the exporter that the processor uses.
@@ -234,27 +234,27 @@ func (b batches) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan)
 
 // export calls the exporter until ctx is done or the queue is closed. A panic loses one
 // batch.
-func (q *batchProcessor) export(ctx context.Context, spans []sdktrace.ReadOnlySpan) (err error) {
+func (p *batchProcessor) export(ctx context.Context, spans []sdktrace.ReadOnlySpan) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(q.ctx, cancel)()
+	defer context.AfterFunc(p.ctx, cancel)()
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("panic: %v", cause)
 		}
 	}()
-	return q.exporter.ExportSpans(ctx, spans)
+	return p.exporter.ExportSpans(ctx, spans)
 }
 
 // log logs when exports start to fail and when they work again.
-func (q *batchProcessor) log(ctx context.Context, err error) {
+func (p *batchProcessor) log(ctx context.Context, err error) {
 	switch {
-	case err != nil && !q.failing:
-		q.logger.WarnContext(ctx, "export traces", "error", err)
-	case err == nil && q.failing:
-		q.logger.InfoContext(ctx, "trace export recovered")
+	case err != nil && !p.failing:
+		p.logger.WarnContext(ctx, "export traces", "error", err)
+	case err == nil && p.failing:
+		p.logger.InfoContext(ctx, "trace export recovered")
 	}
-	q.failing = err != nil
+	p.failing = err != nil
 }
 
 // Shutdown closes the exporter after the last export.
@@ -265,14 +265,14 @@ func (b batches) Shutdown(ctx context.Context) error {
 
 // close exports the waiting spans until ctx is done, and returns after the last export.
 // A second close does nothing.
-func (q *batchProcessor) close(ctx context.Context) error {
-	q.closed.Store(true)
-	err := q.SpanProcessor.Shutdown(ctx)
-	lost := q.dropped.Load()
-	q.giveUp()
-	<-q.done
-	q.dropped.Add(uint64(q.waiting.Swap(0))) // spans that ended meanwhile
-	if err == nil || q.dropped.Load() == lost {
+func (p *batchProcessor) close(ctx context.Context) error {
+	p.closed.Store(true)
+	err := p.SpanProcessor.Shutdown(ctx)
+	lost := p.dropped.Load()
+	p.cancel()
+	<-p.done
+	p.dropped.Add(uint64(p.waiting.Swap(0))) // spans that ended meanwhile
+	if err == nil || p.dropped.Load() == lost {
 		return nil
 	}
 	return fmt.Errorf("export last spans: %w", err)

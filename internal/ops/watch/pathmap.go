@@ -36,7 +36,7 @@ func newPathMap(targets []target) pathMap {
 	c := pathMap{steps: map[string][]target{}, trees: map[string]realDir{}}
 	targets, c.globs = expandGlobs(targets)
 	for _, t := range targets {
-		steps, real := follow(t.place())
+		steps, real := follow(t.absPath())
 		for _, s := range steps {
 			c.steps[s] = append(c.steps[s], t)
 		}
@@ -60,7 +60,7 @@ func expandGlobs(targets []target) (all []target, globs map[string][]target) {
 		if t.kind != globTarget {
 			continue
 		}
-		if _, real := follow(t.place()); real != "" {
+		if _, real := follow(t.absPath()); real != "" {
 			globs[real] = append(globs[real], t)
 			all = append(all, t.matches(real)...)
 		}
@@ -69,25 +69,25 @@ func expandGlobs(targets []target) (all []target, globs map[string][]target) {
 }
 
 // same reports whether two charts lead to the same locations.
-func (c pathMap) same(d pathMap) bool {
+func (m pathMap) same(d pathMap) bool {
 	sameTargets := func(a, b []target) bool { return slices.Equal(a, b) }
 	sameTree := func(a, b realDir) bool { return os.SameFile(a.info, b.info) && slices.Equal(a.roots, b.roots) }
-	return maps.EqualFunc(c.steps, d.steps, sameTargets) && maps.EqualFunc(c.trees, d.trees, sameTree)
+	return maps.EqualFunc(m.steps, d.steps, sameTargets) && maps.EqualFunc(m.trees, d.trees, sameTree)
 }
 
 // userPaths returns the user's names of a real path: none if it is not watched, several if
 // several roots lead to it.
-func (c pathMap) userPaths(real string, skip func(string) bool) []string {
+func (m pathMap) userPaths(real string, skip func(string) bool) []string {
 	var names []string
-	for _, t := range c.steps[real] {
+	for _, t := range m.steps[real] {
 		names = append(names, t.path)
 	}
-	for _, t := range c.globs[filepath.Dir(real)] {
+	for _, t := range m.globs[filepath.Dir(real)] {
 		if name := filepath.Base(real); t.covers(name) || name == "..data" {
 			names = append(names, t.sibling(name))
 		}
 	}
-	for root, tree := range c.trees {
+	for root, tree := range m.trees {
 		rest, below := strings.CutPrefix(real, root)
 		if !below || rest != "" && rest[0] != filepath.Separator && !os.IsPathSeparator(root[len(root)-1]) {
 			continue
@@ -103,9 +103,9 @@ func (c pathMap) userPaths(real string, skip func(string) bool) []string {
 }
 
 // holds reports whether a real path is in one of the trees.
-func (c pathMap) holds(real string) bool {
+func (m pathMap) holds(real string) bool {
 	for ; ; real = filepath.Dir(real) {
-		if _, ok := c.trees[real]; ok {
+		if _, ok := m.trees[real]; ok {
 			return true
 		}
 		if real == filepath.Dir(real) {

@@ -127,12 +127,12 @@ func (l lock) same(m lock) bool {
 // of a checkout. It returns false for a lock older than lockTimeout, and for a lock
 // that already timed out.
 func (w *Watcher) locked(p *pending) bool {
-	l, held := lockOn(w.targets)
+	l, isLocked := lockOn(w.targets)
 	now := time.Now()
 	switch {
-	case held && l.same(w.lockWaitExceeded), !held && !p.locked:
+	case isLocked && l.same(w.lockWaitExceeded), !isLocked && !p.locked:
 		return false
-	case !held:
+	case !isLocked:
 		// Events from before the release may still arrive.
 		p.unlock(now)
 		return true

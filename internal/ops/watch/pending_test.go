@@ -93,7 +93,7 @@ func TestWatcher_changeWhileReady(t *testing.T) {
 	}
 }
 
-// repository creates a work tree with a tools directory and a Watcher with a fake eye.
+// repository creates a work tree with a tools directory and a Watcher with a fake source.
 func repository(t *testing.T, test func(t *testing.T, dir string, w *Watcher, show func(string))) {
 	dir := t.TempDir()
 	for _, folder := range []string{".git", "tools.d"} {
@@ -233,12 +233,12 @@ func TestGitLocks(t *testing.T) {
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
 			targets := []target{{abs: at("plain/tools.d"), kind: rootTarget}, {abs: at(r.target), kind: rootTarget}}
-			if l, held := lockOn(targets); held {
+			if l, isLocked := lockOn(targets); isLocked {
 				t.Fatalf("%s is held before it exists", l.path)
 			}
 			write(t, at(r.lock), "")
 			defer func() { _ = os.Remove(at(r.lock)) }()
-			if l, held := lockOn(targets); !held || l.path != at(r.lock) {
+			if l, isLocked := lockOn(targets); !isLocked || l.path != at(r.lock) {
 				t.Errorf("found the lock %q, want %s", l.path, at(r.lock))
 			}
 		})

@@ -37,7 +37,7 @@ type fileStamp struct {
 
 func newPoller(targets []target, skip func(string) bool) *poller {
 	p := &poller{targets: targets, skip: skip}
-	p.seen = p.look()
+	p.seen = p.scan()
 	return p
 }
 
@@ -49,7 +49,7 @@ func (p *poller) interval() time.Duration           { return pollPulse }
 func (p *poller) close() error                      { return nil }
 
 func (p *poller) check() (observation, error) {
-	now := p.look()
+	now := p.scan()
 	var g observation
 	for path, was := range p.seen {
 		if is, ok := now[path]; !ok || !is.same(was) {
@@ -65,17 +65,17 @@ func (p *poller) check() (observation, error) {
 	return g, nil
 }
 
-// look returns the current state by the user's names.
-func (p *poller) look() map[string]fileStamp {
+// scan returns the current state by the user's names.
+func (p *poller) scan() map[string]fileStamp {
 	now := map[string]fileStamp{}
 	targets, _ := expandGlobs(p.targets)
 	for _, t := range targets {
-		_, real := follow(t.place())
+		_, real := follow(t.absPath())
 		if real == "" || t.kind == globTarget {
 			continue
 		}
 		if t.kind == fileTarget {
-			p.note(now, t.path, real)
+			p.record(now, t.path, real)
 			continue
 		}
 		// An entry with an error counts as missing.
@@ -89,17 +89,17 @@ func (p *poller) look() map[string]fileStamp {
 				}
 				return nil
 			}
-			p.note(now, filepath.Join(t.path, path[len(real):]), path)
+			p.record(now, filepath.Join(t.path, path[len(real):]), path)
 			return nil
 		})
 	}
 	return now
 }
 
-// note records the state of an entry. It reads the content of a file that is too new
+// record stores the state of an entry. It reads the content of a file that is too new
 // for its timestamp to be trusted, and keeps a known sum while the timestamp is
 // unchanged.
-func (p *poller) note(now map[string]fileStamp, name, real string) {
+func (p *poller) record(now map[string]fileStamp, name, real string) {
 	info, err := os.Lstat(real)
 	if err != nil {
 		return

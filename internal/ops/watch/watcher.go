@@ -59,7 +59,7 @@ type Watcher struct {
 	skip    func(string) bool
 	log     *slog.Logger
 	open    func() (*fsnotify.Watcher, error)
-	eye     source
+	source  source
 	retry   time.Time // when to retry notifications; zero while they work
 	// lockWaitExceeded is the lock that timed out.
 	lockWaitExceeded lock
@@ -112,7 +112,7 @@ func (w *Watcher) addTargets(paths []string, k kind) error {
 func (w *Watcher) Changes() <-chan Change { return w.changes }
 
 // Close releases a Watcher that will not Run.
-func (w *Watcher) Close() error { return w.eye.close() }
+func (w *Watcher) Close() error { return w.source.close() }
 
 // Run reports changes until ctx is done. It then releases the Watcher and returns nil
 // or the error of that.
@@ -120,7 +120,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	defer close(w.changes)
 	settled := time.NewTimer(never)
 	defer settled.Stop()
-	pulse := time.NewTimer(w.eye.interval())
+	pulse := time.NewTimer(w.source.interval())
 	defer pulse.Stop()
 	for p := (pending{}); ; {
 		settled.Reset(p.wait(time.Now()))
@@ -137,14 +137,14 @@ func (w *Watcher) Run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return w.eye.close()
-		case e, ok := <-w.eye.events():
+			return w.source.close()
+		case e, ok := <-w.source.events():
 			w.event(&p, e, ok)
-		case err, ok := <-w.eye.errors():
+		case err, ok := <-w.source.errors():
 			w.lost(&p, err, ok)
 		case <-pulse.C:
 			w.check(&p)
-			pulse.Reset(w.eye.interval())
+			pulse.Reset(w.source.interval())
 		case <-settled.C:
 			w.settle(&p)
 		case out <- change:
@@ -160,7 +160,7 @@ func (w *Watcher) settle(p *pending) {
 		return
 	}
 	select {
-	case e, ok := <-w.eye.events():
+	case e, ok := <-w.source.events():
 		w.event(p, e, ok)
 	default:
 		p.ready = !w.check(p)
@@ -172,7 +172,7 @@ func (w *Watcher) event(p *pending, e fsnotify.Event, ok bool) {
 		w.usePolling(p, errors.New("notifications ended"))
 		return
 	}
-	p.event(time.Now(), w.eye.handle(e))
+	p.event(time.Now(), w.source.handle(e))
 }
 
 func (w *Watcher) lost(p *pending, err error, ok bool) {
@@ -181,7 +181,7 @@ func (w *Watcher) lost(p *pending, err error, ok bool) {
 		return
 	}
 	w.log.Warn("file notifications lost, rescanning", "error", err)
-	p.add(time.Now(), w.eye.overflowed())
+	p.add(time.Now(), w.source.overflowed())
 }
 
 // check looks for changes without notification, and reports whether it found any.
@@ -190,7 +190,7 @@ func (w *Watcher) check(p *pending) bool {
 		p.add(time.Now(), observation{rescan: true})
 		return true
 	}
-	seen, err := w.eye.check()
+	seen, err := w.source.check()
 	if err != nil {
 		w.usePolling(p, err)
 		return true
@@ -201,11 +201,11 @@ func (w *Watcher) check(p *pending) bool {
 
 // usePolling switches from notifications to polling.
 func (w *Watcher) usePolling(p *pending, why error) {
-	w.poll(errors.Join(why, w.eye.close()))
+	w.poll(errors.Join(why, w.source.close()))
 	p.add(time.Now(), observation{rescan: true, many: true})
 }
 
-// openSource opens the best available eye, and reports whether it has notifications.
+// openSource opens the best available source, and reports whether it has notifications.
 func (w *Watcher) openSource() bool {
 	n, err := newNotifier(w.targets, w.skip, w.open)
 	if err != nil {
@@ -215,15 +215,15 @@ func (w *Watcher) openSource() bool {
 	if !w.retry.IsZero() {
 		w.log.Info("file notifications restored")
 	}
-	w.eye, w.retry = n, time.Time{}
+	w.source, w.retry = n, time.Time{}
 	return true
 }
 
-// poll switches to the polling eye.
+// poll switches to polling.
 func (w *Watcher) poll(why error) {
 	if w.retry.IsZero() {
 		w.log.Warn("file notifications unavailable, polling", "error", why)
-		w.eye = newPoller(w.targets, w.skip)
+		w.source = newPoller(w.targets, w.skip)
 	}
 	w.retry = time.Now().Add(retryAfter)
 }
@@ -256,7 +256,7 @@ type observation struct {
 	many bool
 }
 
-func (g observation) empty() bool { return len(g.paths) == 0 && !g.rescan }
+func (o observation) empty() bool { return len(o.paths) == 0 && !o.rescan }
 
 // A target is a watched item of the Options.
 type target struct {
@@ -274,8 +274,8 @@ const (
 	globTarget // the matches in a directory
 )
 
-// place returns the absolute path of the target; for a glob, of its directory.
-func (t target) place() string {
+// absPath returns the absolute path of the target; for a glob, of its directory.
+func (t target) absPath() string {
 	if t.kind == globTarget {
 		return filepath.Dir(t.abs)
 	}

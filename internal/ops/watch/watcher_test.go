@@ -58,11 +58,11 @@ func (e *fakeEye) check() (observation, error) {
 	return g, nil
 }
 
-// watching runs a Watcher with a fake eye and fake time.
+// watching runs a Watcher with a fake source and fake time.
 func watching(t *testing.T, test func(t *testing.T, w *Watcher, e *fakeEye, show func(path string))) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newFakeEye()
-		w := &Watcher{changes: make(chan Change), eye: e, log: slog.New(slog.DiscardHandler)}
+		w := &Watcher{changes: make(chan Change), source: e, log: slog.New(slog.DiscardHandler)}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- w.Run(ctx) }()
@@ -228,7 +228,7 @@ func TestWatcher_fallsBackToPolling(t *testing.T) {
 				var log bytes.Buffer
 				e := newFakeEye()
 				w := &Watcher{
-					changes: make(chan Change), eye: e, log: slog.New(slog.NewTextHandler(&log, nil)),
+					changes: make(chan Change), source: e, log: slog.New(slog.NewTextHandler(&log, nil)),
 					targets: []target{{path: "tools", abs: dir}},
 					skip:    func(string) bool { return false },
 					open:    func() (*fsnotify.Watcher, error) { return nil, errors.New("none left") },
@@ -241,7 +241,7 @@ func TestWatcher_fallsBackToPolling(t *testing.T) {
 					t.Errorf("change is %v, want a rescan", got)
 				}
 				if !e.closed {
-					t.Error("the failed eye was not closed")
+					t.Error("the failed source was not closed")
 				}
 				write(t, filepath.Join(dir, "a.hcl"), "x")
 				want := Change{Paths: []string{"tools", "tools/a.hcl"}}
@@ -268,8 +268,8 @@ func TestNew_pollsWithoutNotify(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, polls := w.eye.(*poller); !polls {
-		t.Errorf("the eye is a %T", w.eye)
+	if _, polls := w.source.(*poller); !polls {
+		t.Errorf("the source is a %T", w.source)
 	}
 	if !strings.Contains(log.String(), "level=WARN") || !strings.Contains(log.String(), "too many open files") {
 		t.Errorf("the log has no reason for polling: %s", &log)
@@ -290,8 +290,8 @@ func TestNew_pollsOnWatchLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, polls := w.eye.(*poller); !polls {
-		t.Errorf("the eye is a %T", w.eye)
+	if _, polls := w.source.(*poller); !polls {
+		t.Errorf("the source is a %T", w.source)
 	}
 }
 
@@ -321,8 +321,8 @@ func TestWatcher_retriesNotify(t *testing.T) {
 	if !w.check(&p) || !p.change().Rescan {
 		t.Error("no rescan after the switch")
 	}
-	if _, notified := w.eye.(*notifier); !notified || !w.retry.IsZero() {
-		t.Errorf("the eye is a %T", w.eye)
+	if _, notified := w.source.(*notifier); !notified || !w.retry.IsZero() {
+		t.Errorf("the source is a %T", w.source)
 	}
 	if n := strings.Count(log.String(), "\n"); n != 2 {
 		t.Errorf("%d log records, want one for the loss and one for the recovery:\n%s", n, &log)

@@ -137,12 +137,12 @@ type limitedBuffer struct {
 }
 
 // Write fails if there is no room for all of p.
-func (c *limitedBuffer) Write(p []byte) (int, error) {
-	if len(p) > c.max-c.buffer.Len() {
-		c.onFull(ErrOutputLimit)
+func (b *limitedBuffer) Write(p []byte) (int, error) {
+	if len(p) > b.max-b.buffer.Len() {
+		b.onFull(ErrOutputLimit)
 		return 0, ErrOutputLimit
 	}
-	return c.buffer.Write(p)
+	return b.buffer.Write(p)
 }
 
 // signalBase is added to the number of the signal that ended a program.

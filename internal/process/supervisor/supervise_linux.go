@@ -93,14 +93,14 @@ type processTree struct {
 }
 
 // watchExits reports exits until no process is left. It does not reap.
-func (f *processTree) watchExits() {
+func (t *processTree) watchExits() {
 	for {
 		var info [128]byte // a siginfo_t
 		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, 0, 0, uintptr(unsafe.Pointer(&info)), syscall.WEXITED|syscall.WNOWAIT, 0, 0)
 		switch errno {
 		case 0:
-			f.exits <- struct{}{}
-			<-f.reaped
+			t.exits <- struct{}{}
+			<-t.reaped
 		case syscall.EINTR:
 		default:
 			return
@@ -109,21 +109,21 @@ func (f *processTree) watchExits() {
 }
 
 // await waits for the program to end, and kills it when inputEnded is closed.
-func (f *processTree) await(inputEnded <-chan struct{}) {
-	for !f.ended {
+func (t *processTree) await(inputEnded <-chan struct{}) {
+	for !t.ended {
 		select {
-		case <-f.exits:
-			f.reap()
-			f.reaped <- struct{}{}
+		case <-t.exits:
+			t.reap()
+			t.reaped <- struct{}{}
 		case <-inputEnded:
 			inputEnded = nil
-			_ = syscall.Kill(f.program, syscall.SIGKILL)
+			_ = syscall.Kill(t.program, syscall.SIGKILL)
 		}
 	}
 }
 
 // reap reaps exited processes, and reports whether others are left.
-func (f *processTree) reap() (others bool) {
+func (t *processTree) reap() (others bool) {
 	for {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
@@ -133,8 +133,8 @@ func (f *processTree) reap() (others bool) {
 			return false
 		case pid == 0:
 			return true
-		case pid == f.program:
-			f.ended, f.status = true, status
+		case pid == t.program:
+			t.ended, t.status = true, status
 		}
 	}
 }
@@ -144,15 +144,15 @@ const rescanInterval = 5 * time.Millisecond
 
 // killAll kills processes until none is left. A process in another group or
 // session becomes a child of this process when its parents are dead.
-func (f *processTree) killAll() {
-	for f.reap() {
+func (t *processTree) killAll() {
+	for t.reap() {
 		for _, pid := range descendants() {
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 		select {
-		case <-f.exits:
-			f.reap()
-			f.reaped <- struct{}{}
+		case <-t.exits:
+			t.reap()
+			t.reaped <- struct{}{}
 		case <-time.After(rescanInterval):
 		}
 	}

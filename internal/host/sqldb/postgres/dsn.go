@@ -97,16 +97,16 @@ func parse(dsn *url.URL, address string) (*pgconn.Config, error) {
 	if err != nil || dsn.User == nil || dsn.User.Username() == "" {
 		return nil, errDSN
 	}
-	said := map[string]string{}
+	settingsOfDSN := map[string]string{}
 	for name, values := range dsn.Query() {
-		said[name] = values[len(values)-1]
+		settingsOfDSN[name] = values[len(values)-1]
 	}
 	// After the options, so that none can change the address.
-	said["host"], said["port"], said["database"] = host, port, strings.TrimPrefix(dsn.Path, "/")
-	said["user"] = dsn.User.Username()
-	said["password"], _ = dsn.User.Password()
+	settingsOfDSN["host"], settingsOfDSN["port"], settingsOfDSN["database"] = host, port, strings.TrimPrefix(dsn.Path, "/")
+	settingsOfDSN["user"] = dsn.User.Username()
+	settingsOfDSN["password"], _ = dsn.User.Password()
 	settings := isolatedSettings()
-	maps.Copy(settings, said)
+	maps.Copy(settings, settingsOfDSN)
 	config, err := pgconn.ParseConfig(keywords(settings))
 	if err != nil {
 		config, err = withoutService(settings)
@@ -114,7 +114,7 @@ func parse(dsn *url.URL, address string) (*pgconn.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	maps.DeleteFunc(config.RuntimeParams, func(name, _ string) bool { return said[name] == "" })
+	maps.DeleteFunc(config.RuntimeParams, func(name, _ string) bool { return settingsOfDSN[name] == "" })
 	return config, nil
 }
 

@@ -189,12 +189,12 @@ func enableMemStatus() bool {
 
 // restrict removes all capabilities that statements do not need.
 func (c *Conn) restrict(o Options) error {
-	for id, most := range map[int32]int{
+	for id, limit := range map[int32]int{
 		sqlite3.SQLITE_LIMIT_LENGTH: o.MaxValue, sqlite3.SQLITE_LIMIT_SQL_LENGTH: maxStatement,
 		sqlite3.SQLITE_LIMIT_COLUMN: maxColumns, sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH: maxPattern,
 		sqlite3.SQLITE_LIMIT_ATTACHED: 0, sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0, sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 10,
 	} {
-		sqlite3.Xsqlite3_limit(c.tls, c.db, id, int32(most))
+		sqlite3.Xsqlite3_limit(c.tls, c.db, id, int32(limit))
 	}
 	for option, on := range map[int32]int32{
 		sqlite3.SQLITE_DBCONFIG_DEFENSIVE: 1, sqlite3.SQLITE_DBCONFIG_TRUSTED_SCHEMA: 0,

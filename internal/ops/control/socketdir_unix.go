@@ -34,8 +34,8 @@ func openSocketDir(path string) (*socketDir, error) {
 }
 
 // close closes the directory. Further calls do nothing.
-func (p *socketDir) close() error {
-	err := p.folder.Close()
+func (d *socketDir) close() error {
+	err := d.folder.Close()
 	if errors.Is(err, fs.ErrClosed) {
 		return nil
 	}
@@ -44,8 +44,8 @@ func (p *socketDir) close() error {
 
 // lock serializes the creation of sockets in this directory: two processes that find a
 // stale socket would both replace it.
-func (p *socketDir) lock() (unlock func(), err error) {
-	fd := int(p.folder.Fd())
+func (d *socketDir) lock() (unlock func(), err error) {
+	fd := int(d.folder.Fd())
 	if err := syscall.Flock(fd, syscall.LOCK_EX); err != nil {
 		return nil, fmt.Errorf("lock directory: %w", err)
 	}

@@ -29,7 +29,7 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("mcpd_"+name, help, labels, nil)
 }
 
-func newFetched(m *Metrics) *statsCollector {
+func newStatsCollector(m *Metrics) *statsCollector {
 	gauge := func(name, help string, value func(observe.Stats) float64) measure {
 		return measure{describe(name, help), prometheus.GaugeValue, value}
 	}
@@ -61,44 +61,44 @@ func newFetched(m *Metrics) *statsCollector {
 	}
 }
 
-func (f *statsCollector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{f.info, f.age, f.items, f.deaths, f.sessions, f.connections} {
+func (c *statsCollector) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.info, c.age, c.items, c.deaths, c.sessions, c.connections} {
 		to <- d
 	}
-	for _, m := range f.plain {
+	for _, m := range c.plain {
 		to <- m.desc
 	}
 }
 
-func (f *statsCollector) Collect(to chan<- prometheus.Metric) {
-	from := f.metrics.stats.Load()
+func (c *statsCollector) Collect(to chan<- prometheus.Metric) {
+	from := c.metrics.stats.Load()
 	if from == nil {
 		return
 	}
 	s := (*from)()
-	for _, m := range f.plain {
+	for _, m := range c.plain {
 		to <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value(s))
 	}
-	f.snapshot(to, s.Snapshot)
+	c.snapshot(to, s.Snapshot)
 	for cause, n := range map[string]uint64{"overdue": s.Workers.Deaths.Overdue, "memory": s.Workers.Deaths.Memory, "protocol": s.Workers.Deaths.Protocol, "crashed": s.Workers.Deaths.Crashed} {
-		to <- prometheus.MustNewConstMetric(f.deaths, prometheus.CounterValue, float64(n), cause)
+		to <- prometheus.MustNewConstMetric(c.deaths, prometheus.CounterValue, float64(n), cause)
 	}
-	f.fronts(to, s.Fronts)
+	c.collectFronts(to, s.Fronts)
 }
 
-func (f *statsCollector) snapshot(to chan<- prometheus.Metric, s observe.SnapshotStats) {
+func (c *statsCollector) snapshot(to chan<- prometheus.Metric, s observe.SnapshotStats) {
 	if !s.Since.IsZero() {
-		to <- prometheus.MustNewConstMetric(f.info, prometheus.GaugeValue, 1, label(s.Revision))
-		to <- prometheus.MustNewConstMetric(f.age, prometheus.GaugeValue, max(0, f.metrics.now().Sub(s.Since)).Seconds())
+		to <- prometheus.MustNewConstMetric(c.info, prometheus.GaugeValue, 1, label(s.Revision))
+		to <- prometheus.MustNewConstMetric(c.age, prometheus.GaugeValue, max(0, c.metrics.now().Sub(s.Since)).Seconds())
 	}
 	for kind, n := range map[string]int{"tool": s.Tools, "resource": s.Resources, "template": s.Templates, "prompt": s.Prompts, "policy": s.Policies, "limit": s.Limits, "hook": s.Hooks} {
-		to <- prometheus.MustNewConstMetric(f.items, prometheus.GaugeValue, float64(n), kind)
+		to <- prometheus.MustNewConstMetric(c.items, prometheus.GaugeValue, float64(n), kind)
 	}
 }
 
-// fronts sums the values per transport, because a series must not occur twice.
-func (f *statsCollector) fronts(to chan<- prometheus.Metric, fronts []observe.FrontStats) {
-	words := f.metrics.words.transports
+// collectFronts sums the values per transport, because a series must not occur twice.
+func (c *statsCollector) collectFronts(to chan<- prometheus.Metric, fronts []observe.FrontStats) {
+	words := c.metrics.words.transports
 	sessions, connections := make([]int, len(words.list)), make([]int, len(words.list))
 	for _, front := range fronts {
 		i := words.of(front.Transport)
@@ -106,8 +106,8 @@ func (f *statsCollector) fronts(to chan<- prometheus.Metric, fronts []observe.Fr
 		connections[i] += front.Connections
 	}
 	for i, transport := range words.list {
-		to <- prometheus.MustNewConstMetric(f.sessions, prometheus.GaugeValue, float64(sessions[i]), transport)
-		to <- prometheus.MustNewConstMetric(f.connections, prometheus.GaugeValue, float64(connections[i]), transport)
+		to <- prometheus.MustNewConstMetric(c.sessions, prometheus.GaugeValue, float64(sessions[i]), transport)
+		to <- prometheus.MustNewConstMetric(c.connections, prometheus.GaugeValue, float64(connections[i]), transport)
 	}
 }
 
@@ -124,7 +124,7 @@ type queueCollector struct {
 	spans, waiting *prometheus.Desc
 }
 
-func newQueued(q *batchProcessor) *queueCollector {
+func newQueueCollector(q *batchProcessor) *queueCollector {
 	return &queueCollector{queue: q,
 		spans:   describe("trace_spans_total", "Spans by outcome: sent, rejected by the collector, or dropped.", "outcome"),
 		waiting: describe("trace_queue_spans", "Spans that wait to be sent.")}
