@@ -132,22 +132,22 @@ func bindAgent(p identity.Principal, agent string) (identity.Principal, error) {
 // newAuthError returns the response to a request with a missing, invalid or
 // insufficient credential.
 func (s *methodSet) newAuthError(err error) *AuthError {
-	r := &AuthError{Status: http.StatusUnauthorized, Challenge: s.invalidChallenge, reason: err, keysOnly: len(s.keys) > 0 && len(s.tokens) == 0}
+	e := &AuthError{Status: http.StatusUnauthorized, Challenge: s.invalidChallenge, reason: err, keysOnly: len(s.keys) > 0 && len(s.tokens) == 0}
 	var unavailable *unavailableError
 	var scope *scopeError
 	switch {
 	case errors.Is(err, errMultipleCredentials):
-		r.Status, r.Challenge = http.StatusBadRequest, s.repeatedChallenge
+		e.Status, e.Challenge = http.StatusBadRequest, s.repeatedChallenge
 	case errors.Is(err, errAgentConflict):
-		r.Status, r.Challenge = http.StatusForbidden, ""
+		e.Status, e.Challenge = http.StatusForbidden, ""
 	case errors.As(err, &scope):
-		r.Status, r.Challenge = http.StatusForbidden, scope.challenge
+		e.Status, e.Challenge = http.StatusForbidden, scope.challenge
 	case errors.As(err, &unavailable):
-		r.Status, r.Challenge, r.RetryAfter = http.StatusServiceUnavailable, "", max(unavailable.wait, time.Second)
+		e.Status, e.Challenge, e.RetryAfter = http.StatusServiceUnavailable, "", max(unavailable.wait, time.Second)
 	case errors.Is(err, errNoCredential), errors.Is(err, errScheme):
-		r.Challenge = s.challenge
+		e.Challenge = s.challenge
 	}
-	return r
+	return e
 }
 
 // setChallenges sets the challenges for clients. Their scopes are the scopes

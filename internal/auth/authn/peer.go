@@ -92,8 +92,8 @@ type Access struct {
 }
 
 // newAccess returns the access of a request that was just accepted.
-func newAccess(d Middleware, r *http.Request, p *identity.Principal) *Access {
-	access := &Access{middleware: d}
+func newAccess(m Middleware, r *http.Request, p *identity.Principal) *Access {
+	access := &Access{middleware: m}
 	if p.Kind != identity.KindAnonymous {
 		who := *p
 		access.principal, access.request = &who, credentialRequest(r)

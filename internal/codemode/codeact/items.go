@@ -38,16 +38,16 @@ const (
 // Items returns the items of a codeact block. Programs run in x; if x is nil, none can run.
 // trial and t are as in [scripting.Source].
 func Items(block *definition.Codeact, x scripting.Executor, trial func(scripting.Source) error, t scripting.Transpiler) []*catalog.Item {
-	m := &itemBuilder{block: block, kit: &kit{block: block, compileSlots: make(chan struct{}, maxCompiles)}}
-	m.tool(RunCode, runCode, runInput, runOutput, nil, &runCodeHandler{kit: m.kit, executor: x, trial: trial, transpiler: t})
+	b := &itemBuilder{block: block, kit: &kit{block: block, compileSlots: make(chan struct{}, maxCompiles)}}
+	b.tool(RunCode, runCode, runInput, runOutput, nil, &runCodeHandler{kit: b.kit, executor: x, trial: trial, transpiler: t})
 	if block.Search {
 		yes := true
-		m.tool(SearchTools, searchTools, searchInput, searchOutput, &yes, &searchHandler{m.kit})
-		m.tool(DescribeTool, describeTool, describeInput, "", &yes, &describeHandler{m.kit})
-		m.tool(CallTool, callTool, callInput, "", nil, callToolHandler{}).Alias = true
+		b.tool(SearchTools, searchTools, searchInput, searchOutput, &yes, &searchHandler{b.kit})
+		b.tool(DescribeTool, describeTool, describeInput, "", &yes, &describeHandler{b.kit})
+		b.tool(CallTool, callTool, callInput, "", nil, callToolHandler{}).Alias = true
 	}
-	m.prompt()
-	return m.items
+	b.prompt()
+	return b.items
 }
 
 // The tool descriptions.

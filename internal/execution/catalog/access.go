@@ -64,15 +64,15 @@ func (l *linker) checkListen(listen definition.Listen) {
 }
 
 // BadAudit returns the diagnostic for an audit block with a log that cannot be written.
-func BadAudit(audit *definition.Audit, why error) diag.Diagnostic {
+func BadAudit(audit *definition.Audit, err error) diag.Diagnostic {
 	return diag.Diagnostic{
-		Code: "bad-audit", Range: audit.Range, Summary: fmt.Sprintf("calls cannot be audited: %v", why), Detail: "fix the path, or the file that it names",
+		Code: "bad-audit", Range: audit.Range, Summary: fmt.Sprintf("calls cannot be audited: %v", err), Detail: "fix the path, or the file that it names",
 	}
 }
 
 // AuditInUse returns the diagnostic for an audit log that another process has open.
-func AuditInUse(audit *definition.Audit, why error) diag.Diagnostic {
-	d := BadAudit(audit, why)
+func AuditInUse(audit *definition.Audit, err error) diag.Diagnostic {
+	d := BadAudit(audit, err)
 	d.Detail = "stop that process, or set another path"
 	return d
 }

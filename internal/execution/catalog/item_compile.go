@@ -115,9 +115,9 @@ type itemCompiler struct {
 }
 
 func (c *compiler) newItem(item *Item, meaning definition.Hash) *itemCompiler {
-	k := &itemCompiler{compiler: c, compiledItem: &compiledItem{item: item, imports: map[string]loader.Hash{}}, key: sha256.New()}
-	k.key.Write(meaning[:])
-	return k
+	ic := &itemCompiler{compiler: c, compiledItem: &compiledItem{item: item, imports: map[string]loader.Hash{}}, key: sha256.New()}
+	ic.key.Write(meaning[:])
+	return ic
 }
 
 // handler compiles a script of the definition. It returns nil for a script with errors, which it

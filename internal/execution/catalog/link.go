@@ -52,7 +52,7 @@ type linker struct {
 // errors.
 func (b *Builder) link(state *buildState, registered []*Item) *Base {
 	config := state.config
-	k := &linker{Builder: b, state: state, catalog: &Catalog{
+	l := &linker{Builder: b, state: state, catalog: &Catalog{
 		Revision: b.revision(state, registered), Tests: state.tests,
 		Settings: Settings{
 			Server: mergeServer(config.Server, b.options.Server), Listen: config.Listen, Reload: config.Reload, Limits: config.Limits, Upstreams: state.upstreams,
@@ -63,22 +63,22 @@ func (b *Builder) link(state *buildState, registered []*Item) *Base {
 			DenyByDefault: config.Server.DefaultDecision == definition.DecideDeny || config.Server.Mode == definition.Production,
 		},
 	}, rules: b.rulesOf(state), reportedFolders: map[[2]*definition.Folder]bool{}}
-	k.addAccess(config)
-	k.catalog.Secrets, k.catalog.SecretKeys = secretsOf(config.Secrets)
-	k.catalog.upstreamOrder = make(map[string]int, len(state.upstreams))
+	l.addAccess(config)
+	l.catalog.Secrets, l.catalog.SecretKeys = secretsOf(config.Secrets)
+	l.catalog.upstreamOrder = make(map[string]int, len(state.upstreams))
 	for i := range state.upstreams {
-		k.catalog.upstreamOrder[state.upstreams[i].Name] = i + 1
+		l.catalog.upstreamOrder[state.upstreams[i].Name] = i + 1
 	}
-	k.addItems(slices.Concat(registered, state.items))
-	k.checkURIConflicts()
-	entries, share := k.groupByFolder()
-	k.bind(entries)
-	k.checkIDs(config)
-	k.catalog.addOwnLimits(entries)
-	k.catalog.addHooks(entries)
+	l.addItems(slices.Concat(registered, state.items))
+	l.checkURIConflicts()
+	entries, share := l.groupByFolder()
+	l.bind(entries)
+	l.checkIDs(config)
+	l.catalog.addOwnLimits(entries)
+	l.catalog.addHooks(entries)
 	share()
 	base := &Base{
-		Catalog: k.catalog, config: b.config, rules: k.rules, resourceRules: resourceRules(state), references: state.references,
+		Catalog: l.catalog, config: b.config, rules: l.rules, resourceRules: resourceRules(state), references: state.references,
 		names: state.names, locked: state.accepted.Upstreams,
 	}
 	base.Catalog.base = base

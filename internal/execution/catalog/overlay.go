@@ -114,8 +114,8 @@ func (o *overlay) excludeURIConflicts(entries []*Entry) {
 			resources = append(resources, e)
 		}
 	}
-	s := &uriConflicts{rules: o.base.resourceRules, exclude: func(item *Item, why string) { o.excludeWithWarning(item, LeftOut{Reason: why}, item.Where) }}
-	s.checkAll(templates, resources, o.base.precedes)
+	c := &uriConflicts{rules: o.base.resourceRules, exclude: func(item *Item, why string) { o.excludeWithWarning(item, LeftOut{Reason: why}, item.Where) }}
+	c.checkAll(templates, resources, o.base.precedes)
 }
 
 // bind adds policies and limits to entries, and returns the entries that match all of them. If

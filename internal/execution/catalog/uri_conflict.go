@@ -13,12 +13,12 @@ import (
 // checkURIConflicts reports items that are read instead of a resource which a rule of mcpd.hcl
 // covers, without being covered themselves. They would bypass the operator's rules.
 func (l *linker) checkURIConflicts() {
-	s := &uriConflicts{rules: resourceRules(l.state), reported: map[[2]diag.Range]bool{}}
+	c := &uriConflicts{rules: resourceRules(l.state), reported: map[[2]diag.Range]bool{}}
 	for _, pair := range l.hidden {
-		s.check(pair[0], pair[1], func() bool { return true })
+		c.check(pair[0], pair[1], func() bool { return true })
 	}
-	s.checkAll(l.catalog.templates, l.catalog.Entries[Resources], l.catalog.precedes)
-	l.state.report(s.found)
+	c.checkAll(l.catalog.templates, l.catalog.Entries[Resources], l.catalog.precedes)
+	l.state.report(c.found)
 }
 
 // uriConflicts finds items that are read instead of others.

@@ -76,11 +76,11 @@ func (x *execution) requestApproval(ctx context.Context, pause suspend.Suspensio
 	return result, failure
 }
 
-// approvalUnavailable denies a call that no user can approve. why is the audit value, because the
+// approvalUnavailable denies a call that no user can approve. reason is the audit value, message the
 // text.
-func (x *execution) approvalUnavailable(ctx context.Context, why, because string) *call.Error {
-	x.approval.set(audit.ApprovalUnavailable, why, [sha256.Size]byte{})
-	x.approval.auditMessage = "the call needs the approval of a user, and " + because
+func (x *execution) approvalUnavailable(ctx context.Context, reason, message string) *call.Error {
+	x.approval.set(audit.ApprovalUnavailable, reason, [sha256.Size]byte{})
+	x.approval.auditMessage = "the call needs the approval of a user, and " + message
 	return x.approvalError(ctx, x.approval.auditMessage+": "+x.approval.joinReasons("; "))
 }
 

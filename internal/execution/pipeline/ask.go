@@ -186,15 +186,15 @@ const (
 	reasonServer   = "server"   // the server cannot store the call
 )
 
-// set sets the state of the approval in the audit record. to is the digest of the question; zero
+// set sets the state of the approval in the audit record. digest is the digest of the question; zero
 // for none.
-func (a *approval) set(became, why string, to [32]byte) {
-	a.record = &audit.Approval{State: became, Why: why}
+func (a *approval) set(state, reason string, digest [32]byte) {
+	a.record = &audit.Approval{State: state, Why: reason}
 	for _, c := range a.reasons {
 		a.record.Policies = append(a.record.Policies, c.policy.Name)
 	}
-	if to != [32]byte{} {
-		a.record.Asked = to[:]
+	if digest != [32]byte{} {
+		a.record.Asked = digest[:]
 	}
 }
 
@@ -210,21 +210,21 @@ var invalidStateReasons = []struct {
 // auditInvalidState records that a call which needs an approval has an invalid state. If the state
 // could be opened, the record has the digest of its question.
 func (x *execution) auditInvalidState(err error, pause *suspend.Suspension) {
-	var to [32]byte
+	var digest [32]byte
 	if pause != nil {
-		to = pause.Consent.To
+		digest = pause.Consent.To
 	}
-	if len(x.approval.reasons) == 0 && to == [32]byte{} {
+	if len(x.approval.reasons) == 0 && digest == [32]byte{} {
 		return
 	}
-	why := reasonServer
+	reason := reasonServer
 	for _, v := range invalidStateReasons {
 		if errors.Is(err, v.err) {
-			why = v.word
+			reason = v.word
 			break
 		}
 	}
-	x.approval.set(audit.ApprovalInvalid, why, to)
+	x.approval.set(audit.ApprovalInvalid, reason, digest)
 }
 
 // approvalOf returns the approval for the audit record of a call that has ended. If the call

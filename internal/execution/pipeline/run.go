@@ -153,13 +153,13 @@ func valueOf(result call.Result) json.RawMessage {
 }
 
 // callNested makes a call for the handler of x, or a dry run of it. A failed call is an error.
-func (x *execution) callNested(ctx context.Context, request call.Request, p *dryRun, approved bool) (call.Result, error) {
+func (x *execution) callNested(ctx context.Context, request call.Request, d *dryRun, approved bool) (call.Result, error) {
 	if err := CheckArguments(request.Arguments); request.Arguments != nil && err != nil {
 		request.ArgumentsErr = &call.Error{Code: call.InvalidInput, Message: err.Error()}
 	}
 	request.Cancelled = x.req.Cancelled
 	inner := x.pipeline.newExecution(x.catalog, request)
-	inner.audit, inner.dryRun, inner.cannotAsk, inner.approval.given = x.audit, p, x.cannotRequestInput(), approved
+	inner.audit, inner.dryRun, inner.cannotAsk, inner.approval.given = x.audit, d, x.cannotRequestInput(), approved
 	leave, err := inner.position.Join(ctx, &x.position, x.policyName(), x.id)
 	if err != nil {
 		inner.rejectNested(ctx, err)
@@ -184,12 +184,12 @@ func (x *execution) cannotRequestInput() bool {
 
 // rejectNested ends a nested call that exceeds the limits of its call tree. If the whole tree is
 // ended, the root call reports it.
-func (x *execution) rejectNested(ctx context.Context, why error) {
+func (x *execution) rejectNested(ctx context.Context, err error) {
 	if x.position.Exhausted() {
 		return
 	}
 	rejection := canceled(ctx)
-	if host, ok := errors.AsType[*scripting.HostError](why); ok {
+	if host, ok := errors.AsType[*scripting.HostError](err); ok {
 		rejection = &call.Error{Code: call.ExecutionError, Message: host.Message}
 	}
 	x.pipeline.inFlight.Begin()

@@ -55,19 +55,19 @@ func Open(sealer *state.Sealer, text string, want state.Want) (*Suspension, erro
 	if err != nil {
 		return nil, err
 	}
-	p := &Suspension{Journal: scripting.NewJournal(), State: opened}
+	s := &Suspension{Journal: scripting.NewJournal(), State: opened}
 	agent, rest, ok := cutPrefixed(opened.Journal)
 	plan, rest, more := cutPrefixed(rest)
 	if !ok || !more {
 		return nil, errDamaged
 	}
-	if p.Agent = agent; len(plan) > 0 {
-		p.Plan = plan
+	if s.Agent = agent; len(plan) > 0 {
+		s.Plan = plan
 	}
-	if err := p.Journal.UnmarshalBinary(rest); err != nil {
+	if err := s.Journal.UnmarshalBinary(rest); err != nil {
 		return nil, fmt.Errorf("%w: %w", errDamaged, err)
 	}
-	return p, nil
+	return s, nil
 }
 
 // cutPrefixed splits off bytes with a length prefix.
@@ -124,9 +124,9 @@ func ParsePayload(payload []byte) ([]call.AskRequest, error) {
 // ApprovalKey is the key of the request for an approval.
 const ApprovalKey = "approval"
 
-// RequestApproval suspends the call until the user approves the question with the digest to. The
+// RequestApproval suspends the call until the user approves the question with the digest. The
 // message is the text for the user.
-func (s *Suspension) RequestApproval(message string, to [32]byte) (open []state.Ask, err error) {
+func (s *Suspension) RequestApproval(message string, digest [32]byte) (open []state.Ask, err error) {
 	// MCP requires a form schema with an object of flat properties. An approval has none: the
 	// response is its action.
 	params, err := json.Marshal(map[string]any{
@@ -140,7 +140,7 @@ func (s *Suspension) RequestApproval(message string, to [32]byte) (open []state.
 	if err != nil {
 		return nil, fmt.Errorf("encode what the user is asked: %w", err)
 	}
-	s.Consent = state.Consent{To: to, Asked: s.Consent.Asked + 1}
+	s.Consent = state.Consent{To: digest, Asked: s.Consent.Asked + 1}
 	s.Leg++
 	return []state.Ask{{Payload: payload}}, nil
 }

@@ -135,22 +135,22 @@ type CheckResult struct {
 // in text order.
 func (l *Lock) Check(upstream string, listed []Tool, mode Mode) CheckResult {
 	before, known := l.toolsOf(upstream)
-	v := CheckResult{FirstUse: !known && mode == FirstUse}
+	r := CheckResult{FirstUse: !known && mode == FirstUse}
 	for _, same := range groups(upstream, listed) {
 		for len(before) > 0 && before[0].name < same[0].name {
-			v.addRemoved(before[0])
+			r.addRemoved(before[0])
 			before = before[1:]
 		}
 		var old Tool
 		if len(before) > 0 && before[0].name == same[0].name {
 			old, before = before[0], before[1:]
 		}
-		v.compare(old, same)
+		r.compare(old, same)
 	}
 	for _, old := range before {
-		v.addRemoved(old)
+		r.addRemoved(old)
 	}
-	return v
+	return r
 }
 
 // groups groups the tools of an upstream by name, sorted and without duplicate definitions.

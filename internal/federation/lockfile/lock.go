@@ -101,24 +101,24 @@ func (l *Lock) Tools(upstream string) []Tool {
 // ignores tools of other upstreams. Use it for [CheckResult.FirstUse].
 func (l *Lock) WithTools(upstream string, tools ...Tool) *Lock {
 	before, _ := l.toolsOf(upstream)
-	d := lockBuilder{}
-	d.add(upstream, before)
+	b := lockBuilder{}
+	b.add(upstream, before)
 	for _, t := range tools {
 		if t.upstream == upstream {
-			d[upstream][t.name] = t
+			b[upstream][t.name] = t
 		}
 	}
-	return l.with(d.tools(upstream))
+	return l.with(b.tools(upstream))
 }
 
 // with returns the lock with the tools of one upstream replaced.
-func (l *Lock) with(a upstreamTools) *Lock {
-	i, known := l.index(a.upstream)
+func (l *Lock) with(t upstreamTools) *Lock {
+	i, known := l.index(t.upstream)
 	upstreams := slices.Clone(l.upstreams)
 	if known {
-		upstreams[i] = a
+		upstreams[i] = t
 	} else {
-		upstreams = slices.Insert(upstreams, i, a)
+		upstreams = slices.Insert(upstreams, i, t)
 	}
 	return &Lock{upstreams}
 }
@@ -126,19 +126,19 @@ func (l *Lock) with(a upstreamTools) *Lock {
 // Accept returns the lock with changes accepted: added and changed tools as they were listed,
 // and without the removed ones.
 func (l *Lock) Accept(changes ...Change) *Lock {
-	d := lockBuilder{}
+	b := lockBuilder{}
 	for _, a := range l.upstreams {
-		d.add(a.upstream, a.tools)
+		b.add(a.upstream, a.tools)
 	}
 	for _, c := range changes {
-		d.addUpstream(c.Upstream)
+		b.addUpstream(c.Upstream)
 		if c.Kind == Removed {
-			delete(d[c.Upstream], c.Name)
+			delete(b[c.Upstream], c.Name)
 		} else {
-			d[c.Upstream][c.Name] = c.New
+			b[c.Upstream][c.Name] = c.New
 		}
 	}
-	return d.lock()
+	return b.lock()
 }
 
 // RawChanges returns the tools of an upstream that other accepts raw and l does not, with the

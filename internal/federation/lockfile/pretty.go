@@ -22,9 +22,9 @@ func appendPretty(dst []byte, t Tool) []byte {
 	if err != nil {
 		return dst
 	}
-	s := prettyPrinter{text: dst}
-	s.value(value, 0)
-	return s.text
+	p := prettyPrinter{text: dst}
+	p.value(value, 0)
+	return p.text
 }
 
 // Indentation levels. Deeper nesting keeps maxIndent: brackets show the structure, and blanks

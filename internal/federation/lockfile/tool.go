@@ -157,9 +157,9 @@ func newTool(upstream string, value any, limit int) (Tool, error) {
 	}
 	canonical := appendValue(nil, definition)
 	t := Tool{upstream: upstream, name: name, definition: string(canonical), sum: sha256.Sum256(canonical), hides: safetext.HidesIn(definition)}
-	s := prettyPrinter{text: make([]byte, 0, 2*min(len(canonical), limit)), limit: limit}
-	s.value(definition, 0)
-	t.size = len(t.heading()) + len(s.text) + len("\n")
+	p := prettyPrinter{text: make([]byte, 0, 2*min(len(canonical), limit)), limit: limit}
+	p.value(definition, 0)
+	t.size = len(t.heading()) + len(p.text) + len("\n")
 	return t, nil
 }
 

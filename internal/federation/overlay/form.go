@@ -287,9 +287,9 @@ func allShown(list string) bool {
 	return !slices.ContainsFunc(texts, func(text *string) bool { return text == nil || !safetext.Shows(*text) })
 }
 
-func setBounds(object jsonObject, valid func(json.RawMessage) bool, to map[string]*json.RawMessage) error {
-	for name, to := range to {
-		if *to = object[name]; *to != nil && !valid(*to) {
+func setBounds(object jsonObject, valid func(json.RawMessage) bool, fields map[string]*json.RawMessage) error {
+	for name, field := range fields {
+		if *field = object[name]; *field != nil && !valid(*field) {
 			return fmt.Errorf("its %s is not a valid number", name)
 		}
 	}

@@ -36,13 +36,13 @@ func (h *handler) Run(ctx context.Context, i catalog.Invocation) (scripting.Outc
 	if len(h.ask.Names()) > 0 {
 		i.Host.InputPolicy.Grant = &h.ask
 	}
-	l := &remoteCall{handler: h, invocation: &i, relay: &notificationRelay{ctx: ctx, host: &i.Host}}
-	defer l.relay.stop()
-	c, failure, err := l.start(ctx)
+	rc := &remoteCall{handler: h, invocation: &i, relay: &notificationRelay{ctx: ctx, host: &i.Host}}
+	defer rc.relay.stop()
+	c, failure, err := rc.start(ctx)
 	if failure != nil || err != nil {
 		return scripting.Outcome{Failure: failure}, err
 	}
-	return l.await(ctx, c)
+	return rc.await(ctx, c)
 }
 
 type remoteCall struct {

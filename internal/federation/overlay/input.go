@@ -197,9 +197,9 @@ func isRefusal(answer json.RawMessage) bool {
 }
 
 // decoded returns the members of a JSON object, or nil.
-func decoded(raw json.RawMessage) (m jsonObject) {
-	_ = json.Unmarshal(raw, &m)
-	return m
+func decoded(raw json.RawMessage) (o jsonObject) {
+	_ = json.Unmarshal(raw, &o)
+	return o
 }
 
 // elicitation returns the parameters of an elicitation, in form or URL mode. Members of the

@@ -118,16 +118,16 @@ func (b *itemBuilder) acceptedTools(entries []json.RawMessage) (served []json.Ra
 }
 
 func (b *itemBuilder) reason(c lockfile.Change, ambiguous bool) string {
-	why := "it is not accepted yet"
+	reason := "it is not accepted yet"
 	switch {
 	case !ambiguous && c.New.Hides():
-		why = "it contains invisible characters and is not accepted yet"
+		reason = "it contains invisible characters and is not accepted yet"
 	case ambiguous:
 		return "it is listed several times, with different definitions"
 	case c.Kind == lockfile.Changed:
-		why = "its definition differs from the accepted one"
+		reason = "its definition differs from the accepted one"
 	}
-	return fmt.Sprintf("%s: mcpd lock diff %s", why, c.Upstream)
+	return fmt.Sprintf("%s: mcpd lock diff %s", reason, c.Upstream)
 }
 
 // acceptedListing holds the accepted tools of one listing, by name. It is immutable.

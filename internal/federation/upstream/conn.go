@@ -67,7 +67,7 @@ func Dial(ctx context.Context, t Target, o Options) (*Conn, error) {
 
 // dial is [Dial] for a server that was last reached with the known variant.
 func dial(ctx context.Context, t Target, o Options, known transportVariant) (*Conn, error) {
-	l := &Conn{target: t, options: o}
+	c := &Conn{target: t, options: o}
 	limits := jsonguard.Limits{Bytes: t.MaxMessage, Depth: maxDepth, Tokens: maxTokens, Halves: true}
 	if limits.Bytes <= 0 {
 		limits.Bytes = defaultMessage
@@ -76,20 +76,20 @@ func dial(ctx context.Context, t Target, o Options, known transportVariant) (*Co
 	if changed == nil {
 		changed = func(string, string) {}
 	}
-	l.filter = newMessageFilter(limits, t.Input, changed)
+	c.filter = newMessageFilter(limits, t.Input, changed)
 	// A stream lives as long as the context that opens it.
 	life, leave := context.WithCancel(context.WithoutCancel(ctx))
-	l.closeStreams = leave
+	c.closeStreams = leave
 	stop := context.AfterFunc(ctx, leave)
-	err := l.connect(life, known)
+	err := c.connect(life, known)
 	if !stop() {
-		err = l.child.withStderr(context.Cause(ctx))
+		err = c.child.withStderr(context.Cause(ctx))
 	}
 	if err != nil {
-		_ = l.Close()
+		_ = c.Close()
 		return nil, err
 	}
-	return l, nil
+	return c, nil
 }
 
 func (c *Conn) connect(ctx context.Context, known transportVariant) error {
@@ -176,11 +176,11 @@ func (c *Conn) Err() error { return c.filter.failure() }
 var ErrConnectionLost = errors.New("connection to the server lost")
 
 // connectionLost returns ErrConnectionLost with the reason, if there is one.
-func connectionLost(why error) error {
-	if why == nil {
+func connectionLost(err error) error {
+	if err == nil {
 		return ErrConnectionLost
 	}
-	return fmt.Errorf("%w: %w", ErrConnectionLost, why)
+	return fmt.Errorf("%w: %w", ErrConnectionLost, err)
 }
 
 // ErrClosed ends the calls of a connection that was closed locally.

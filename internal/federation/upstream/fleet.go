@@ -87,7 +87,7 @@ func (f *Fleet) server(name string) *server {
 }
 
 type ServerState struct {
-	// Listing is what the server offers; nil while that is not known.
+	// Listing has the offers of the server; nil while they are not known.
 	Listing *Listing
 	// Err says why the server cannot be reached, for the operator; nil while it can.
 	Err error

@@ -278,12 +278,12 @@ func options(t testing.TB) (upstream.Options, *journal) {
 func dial(t testing.TB, p upstream.Target) (*upstream.Conn, *journal) {
 	t.Helper()
 	o, log := options(t)
-	l, err := upstream.Dial(t.Context(), p, o)
+	c, err := upstream.Dial(t.Context(), p, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = l.Close() })
-	return l, log
+	t.Cleanup(func() { _ = c.Close() })
+	return c, log
 }
 
 // call calls a tool and waits for the result.

@@ -10,7 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Listing is what a server offers, as it lists it.
+// Listing has the offers of a server, as it lists them.
 type Listing struct {
 	Instructions string
 	// Tools, Resources, Templates and Prompts are the entries of its lists, as JSON objects.

@@ -70,9 +70,9 @@ func (c *Conn) startProgram(ctx context.Context) (*stdioServer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the program: %w", err)
 	}
-	p := &stdioServer{child: child, filter: c.filter, conn: c, lines: bufio.NewReader(c.filter.breaker.countReads(child.Stdout)), stderrDone: make(chan struct{})}
-	go p.logStderr()
-	return p, nil
+	s := &stdioServer{child: child, filter: c.filter, conn: c, lines: bufio.NewReader(c.filter.breaker.countReads(child.Stdout)), stderrDone: make(chan struct{})}
+	go s.logStderr()
+	return s, nil
 }
 
 // logStderr logs the standard error of the program line by line. It truncates long lines.

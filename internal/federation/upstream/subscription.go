@@ -98,23 +98,23 @@ func (s *subscriptions) all() []string {
 
 // maintain keeps the subscriptions of a connection up to date, until ctx is done. It does not
 // retry a refused one on this connection. It drops one that has cost two connections in a row.
-func (s *subscriptions) maintain(ctx context.Context, l *Conn) {
+func (s *subscriptions) maintain(ctx context.Context, c *Conn) {
 	held := map[string]struct{}{}
 	var suspects []string // requests without a later answer: one of them may have cost the connection
 	for {
 		wanted := s.all()
 		for uri := range held {
 			if _, found := slices.BinarySearch(wanted, uri); !found {
-				l.unsubscribe(ctx, uri)
+				c.unsubscribe(ctx, uri)
 				delete(held, uri)
 			}
 		}
 		for _, uri := range wanted {
-			if _, known := held[uri]; known || ctx.Err() != nil || l.Err() != nil {
+			if _, known := held[uri]; known || ctx.Err() != nil || c.Err() != nil {
 				continue
 			}
 			held[uri] = struct{}{}
-			switch err := l.subscribe(ctx, uri); {
+			switch err := c.subscribe(ctx, uri); {
 			case err == nil:
 				s.confirmed(uri)
 				suspects = nil
@@ -126,7 +126,7 @@ func (s *subscriptions) maintain(ctx context.Context, l *Conn) {
 		}
 		select {
 		case <-ctx.Done():
-			if l.Err() != nil && len(suspects) > 0 { // the loss of the connection is known a moment later
+			if c.Err() != nil && len(suspects) > 0 { // the loss of the connection is known a moment later
 				s.connectionLost(suspects[0])
 			}
 			return

@@ -283,22 +283,22 @@ type lineIndex struct {
 }
 
 func newLineIndex(text string) lineIndex {
-	p := lineIndex{text: text, starts: lineStarts(text)}
+	l := lineIndex{text: text, starts: lineStarts(text)}
 	if isASCII(text) {
-		return p
+		return l
 	}
 	next := 0
 	for i, r := range text {
-		if next < len(p.starts) && p.starts[next] == i {
-			p.first = append(p.first, len(p.units))
+		if next < len(l.starts) && l.starts[next] == i {
+			l.first = append(l.first, len(l.units))
 			next++
 		}
-		p.units = append(p.units, int32(i))
+		l.units = append(l.units, int32(i))
 		if r > 0xFFFF {
-			p.units = append(p.units, int32(i))
+			l.units = append(l.units, int32(i))
 		}
 	}
-	return p
+	return l
 }
 
 // offset returns the offset of a line and a column, both from 0, the column in UTF-16 units.

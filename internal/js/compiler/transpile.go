@@ -140,24 +140,24 @@ type wrappedSource struct {
 }
 
 func newWrappedSource(text diag.Text, body string, modules []syntax.Span) *wrappedSource {
-	e := &wrappedSource{text: text, body: body}
+	w := &wrappedSource{text: text, body: body}
 	var b strings.Builder
 	b.WriteString(loweredStart)
 	from := 0
 	for _, m := range modules {
-		e.copy(&b, from, m.Start)
+		w.copy(&b, from, m.Start)
 		b.WriteString(blank(body[m.Start:m.End]))
 		from = m.End
 	}
-	e.copy(&b, from, len(body))
+	w.copy(&b, from, len(body))
 	b.WriteString(loweredEnd)
-	e.imports = b.Len()
+	w.imports = b.Len()
 	for _, m := range modules {
-		e.copy(&b, m.Start, m.End)
+		w.copy(&b, m.Start, m.End)
 		b.WriteString("\n")
 	}
-	e.src = b.String()
-	return e
+	w.src = b.String()
+	return w
 }
 
 func (w *wrappedSource) copy(b *strings.Builder, from, to int) {

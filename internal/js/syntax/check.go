@@ -98,33 +98,33 @@ type checker struct {
 
 // Check returns the features of text, or an error.
 func Check(text string, ts bool) (Features, *Error) {
-	g := checker{Lexer: Lexer{Src: text, TypeScript: ts}}
+	c := checker{Lexer: Lexer{Src: text, TypeScript: ts}}
 	if at := invalidUTF8(text); at >= 0 {
-		return g.Features, &Error{start: at, end: at + 1, Summary: "this is not valid UTF-8", Detail: "save the file as UTF-8"}
+		return c.Features, &Error{start: at, end: at + 1, Summary: "this is not valid UTF-8", Detail: "save the file as UTF-8"}
 	}
 	for {
-		t := g.Next()
+		t := c.Next()
 		if t.Kind == End {
 			break
 		}
-		if g.closed > maxParameters && g.last.Text == ")" && (t.Text == "=>" || t.Text == "{") {
-			g.failDuplicates(t)
+		if c.closed > maxParameters && c.last.Text == ")" && (t.Text == "=>" || t.Text == "{") {
+			c.failDuplicates(t)
 		}
-		g.declared(t)
-		g.assigned(t)
-		g.strict(t)
-		g.checkErrors(t)
-		g.checkUnclosed(t)
-		g.nest(t)
-		g.notice(t)
-		g.now.names.list = g.now.names.list || Declares(t)
-		g.before, g.last = g.last, t
+		c.declared(t)
+		c.assigned(t)
+		c.strict(t)
+		c.checkErrors(t)
+		c.checkUnclosed(t)
+		c.nest(t)
+		c.notice(t)
+		c.now.names.list = c.now.names.list || Declares(t)
+		c.before, c.last = c.last, t
 	}
-	if g.Err == nil {
-		g.checkUnnamed()
+	if c.Err == nil {
+		c.checkUnnamed()
 	}
-	g.locateBracket()
-	return g.Features, g.Err
+	c.locateBracket()
+	return c.Features, c.Err
 }
 
 func (c *checker) nest(t Token) {

@@ -110,7 +110,7 @@ func isParamName(s string) bool {
 	return s != "" && (s[0] < '0' || s[0] > '9') && strings.Trim(s, word) == ""
 }
 
-// WithSecrets returns the grant with the names of secrets replaced by keys. It returns g itself
+// WithSecrets returns the grant with the names of secrets replaced by keys. It returns e itself
 // if there are none.
 func (e Exec) WithSecrets(keys map[string]string) Exec {
 	for i := range e.Env {

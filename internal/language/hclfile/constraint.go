@@ -123,13 +123,13 @@ func otherConstraint(name string, k kind) string {
 // maxPattern bounds a pattern, in bytes.
 const maxPattern = 4 << 10
 
-func (d *decoder) pattern(body *hclsyntax.Body, l *bounds) (json.RawMessage, bool) {
+func (d *decoder) pattern(body *hclsyntax.Body, b *bounds) (json.RawMessage, bool) {
 	s, ok := d.text(body, "pattern")
 	if !ok {
 		return nil, false
 	}
-	l.pattern = d.regexp(s, body.Attributes["pattern"].Expr)
-	return jsontext.AppendString(nil, s), l.pattern != nil
+	b.pattern = d.regexp(s, body.Attributes["pattern"].Expr)
+	return jsontext.AppendString(nil, s), b.pattern != nil
 }
 
 // regexp compiles an RE2 pattern, or reports its error.
@@ -256,8 +256,8 @@ func (d *decoder) exampleList(attr *hclsyntax.Attribute, t *valueType) ([]cty.Va
 }
 
 // checkDefault reports a default that violates the constraints of its field.
-func (d *decoder) checkDefault(attr *hclsyntax.Attribute, v cty.Value, l *bounds) bool {
-	broken := l.broken(v)
+func (d *decoder) checkDefault(attr *hclsyntax.Attribute, v cty.Value, b *bounds) bool {
+	broken := b.broken(v)
 	if broken == "" {
 		return true
 	}

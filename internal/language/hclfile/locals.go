@@ -98,10 +98,10 @@ func declare(files []*File, problems *diag.List) ([]*localNode, map[string]*loca
 				})
 				continue
 			}
-			d := &localNode{Local: l, file: f}
-			byName[l.Name] = d
-			order = append(order, d)
-			d.findNeeds(problems)
+			n := &localNode{Local: l, file: f}
+			byName[l.Name] = n
+			order = append(order, n)
+			n.findNeeds(problems)
 		}
 	}
 	return order, byName
@@ -182,8 +182,8 @@ func reportCycles(order []*localNode, byName map[string]*localNode, problems *di
 }
 
 // firstUnresolved returns the first needed local without a value.
-func firstUnresolved(l *localNode, byName map[string]*localNode) *localNode {
-	for _, name := range l.needs {
+func firstUnresolved(n *localNode, byName map[string]*localNode) *localNode {
+	for _, name := range n.needs {
 		if need := byName[name]; need != nil && need.unresolved > 0 {
 			return need
 		}

@@ -39,16 +39,16 @@ func RedactSecrets(path string, content []byte) (shown []byte) {
 		}
 	}()
 	tokens, _ := hclsyntax.LexConfig(content, path, hcl.InitialPos)
-	m := redactor{shown: bytes.Clone(content), tokens: tokens, all: strings.HasSuffix(path, ".mcpdvars"), frames: make([]redactFrame, 1, 16)}
+	r := redactor{shown: bytes.Clone(content), tokens: tokens, all: strings.HasSuffix(path, ".mcpdvars"), frames: make([]redactFrame, 1, 16)}
 	for i := range tokens {
-		m.token(i)
+		r.token(i)
 	}
-	for _, found := range password.FindAllSubmatchIndex(m.shown, -1) {
-		if !bytes.HasPrefix(m.shown[found[2]:], []byte("${")) {
-			m.mask(found[2], found[3])
+	for _, found := range password.FindAllSubmatchIndex(r.shown, -1) {
+		if !bytes.HasPrefix(r.shown[found[2]:], []byte("${")) {
+			r.mask(found[2], found[3])
 		}
 	}
-	return m.shown
+	return r.shown
 }
 
 // redactor processes the tokens of a file once.

@@ -74,17 +74,17 @@ func (t *Tree) read(name string, before *toolFile) {
 		delete(t.files, name)
 		return
 	}
-	u := &toolFile{path: name, bytes: content, hash: sha256.Sum256(content), ownership: ownershipOf(info)}
+	f := &toolFile{path: name, bytes: content, hash: sha256.Sum256(content), ownership: ownershipOf(info)}
 	if err != nil {
-		u.hash = sha256.Sum256([]byte(err.Error()))
-		u.syntax = syntax{parsed: true, incomplete: true, problems: diag.List{unreadable(t.display(name), "this file cannot be read", " of at most 1 MiB", err)}}
+		f.hash = sha256.Sum256([]byte(err.Error()))
+		f.syntax = syntax{parsed: true, incomplete: true, problems: diag.List{unreadable(t.display(name), "this file cannot be read", " of at most 1 MiB", err)}}
 	}
-	if before != nil && before.hash == u.hash {
-		before.ownership = u.ownership
+	if before != nil && before.hash == f.hash {
+		before.ownership = f.ownership
 		t.files[name] = before
 		return
 	}
-	t.files[name] = u
+	t.files[name] = f
 }
 
 // Open returns the content of a file that a definition refers to, by path relative to the

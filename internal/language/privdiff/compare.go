@@ -92,17 +92,17 @@ func (c *comparison) add(e Effect, a *subject, what, text string, f *fact, old b
 	c.changes = append(c.changes, change)
 }
 
-func (c *comparison) removed(a *subject) {
-	c.add(removalEffect(a.direction), a, "", "is removed", nil, true)
+func (c *comparison) removed(s *subject) {
+	c.add(removalEffect(s.direction), s, "", "is removed", nil, true)
 }
 
 // added reports a new definition and the objects that it is granted.
-func (c *comparison) added(a *subject) {
-	c.add(additionEffect(a.direction), a, "", "is new", nil, false)
-	groups := groupsOf(a.facts)
+func (c *comparison) added(s *subject) {
+	c.add(additionEffect(s.direction), s, "", "is new", nil, false)
+	groups := groupsOf(s.facts)
 	for i := range groups.list {
 		if g := &groups.list[i]; g.of != "" {
-			c.group(a, a, nil, g)
+			c.group(s, s, nil, g)
 		}
 	}
 }

@@ -71,9 +71,9 @@ func (s *Snapshot) subjects() []subject {
 		all = append(all, s.defined(f)...)
 	}
 	for name, hash := range s.FileHashes {
-		a := subject{kind: "file", name: name, direction: grant.Neutral}
-		a.encoded(grant.Neutral, "", hash)
-		all = append(all, a)
+		sub := subject{kind: "file", name: name, direction: grant.Neutral}
+		sub.encoded(grant.Neutral, "", hash)
+		all = append(all, sub)
 	}
 	slices.SortStableFunc(all, byName)
 	return all
@@ -110,11 +110,11 @@ func each[T any](list []T, of func(*T) subject) []subject {
 }
 
 // call adds the facts about each call of a definition.
-func (s *Snapshot) call(a *subject, c *definition.Call) {
-	a.encoded(grant.Opaque, "labels", c.Labels)
-	a.bounds(c.Bounds, unknown)
-	a.add(grant.TimeFact("", "ask_timeout", c.AskTimeout), a.where)
-	a.grants(s, c.Grant, c.GrantRanges)
+func (s *Snapshot) call(sub *subject, c *definition.Call) {
+	sub.encoded(grant.Opaque, "labels", c.Labels)
+	sub.bounds(c.Bounds, unknown)
+	sub.add(grant.TimeFact("", "ask_timeout", c.AskTimeout), sub.where)
+	sub.grants(s, c.Grant, c.GrantRanges)
 }
 
 // configured returns the facts of the config file, except for its rules.
@@ -145,19 +145,19 @@ func authOf(a *definition.Auth) subject {
 
 // secretOf returns the facts of a secret: the source of its value, and who may read it.
 func secretOf(s *definition.Secret) subject {
-	a := subject{kind: "secret", name: s.Name, where: s.Range}
-	a.encoded(grant.Opaque, "source", []any{s.Env, s.File, s.Command})
-	a.addIf(s.Reveal, grant.Increases, "reveal")
+	sub := subject{kind: "secret", name: s.Name, where: s.Range}
+	sub.encoded(grant.Opaque, "source", []any{s.Env, s.File, s.Command})
+	sub.addIf(s.Reveal, grant.Increases, "reveal")
 	if s.OAuth == nil {
-		return a
+		return sub
 	}
 	o := *s.OAuth
-	a.addIf(o.PrivateNetworks, grant.Increases, "oauth private_networks")
+	sub.addIf(o.PrivateNetworks, grant.Increases, "oauth private_networks")
 	for _, scope := range o.Scopes {
-		a.addOption(grant.Increases, "oauth scopes", scope)
+		sub.addOption(grant.Increases, "oauth scopes", scope)
 	}
-	a.encoded(grant.Opaque, "oauth", []any{o.TokenURL, o.AuthorizeURL, o.RedirectURL, o.ClientID, o.ClientSecret, o.Params, o.CredentialsInBody})
-	return a
+	sub.encoded(grant.Opaque, "oauth", []any{o.TokenURL, o.AuthorizeURL, o.RedirectURL, o.ClientID, o.ClientSecret, o.Params, o.CredentialsInBody})
+	return sub
 }
 
 // block starts the facts of a block that occurs at most once.
@@ -257,12 +257,12 @@ func (s *subject) paths(option string, list []definition.Name, folder string, pa
 
 // variable returns the facts of a variable. Its value is never shown.
 func variable(v definition.Variable) subject {
-	a := subject{kind: "variable", name: v.Name, where: v.Range, direction: grant.Neutral}
-	a.encoded(grant.Neutral, "description", v.Description)
-	a.encoded(grant.Opaque, "type", v.Type)
-	a.encoded(grant.Opaque, "value", v.Value)
-	a.addIf(v.Sensitive, grant.Restricts, "sensitive")
-	return a
+	s := subject{kind: "variable", name: v.Name, where: v.Range, direction: grant.Neutral}
+	s.encoded(grant.Neutral, "description", v.Description)
+	s.encoded(grant.Opaque, "type", v.Type)
+	s.encoded(grant.Opaque, "value", v.Value)
+	s.addIf(v.Sensitive, grant.Restricts, "sensitive")
+	return s
 }
 
 // audit returns the facts of the audit block. Unrecorded calls are not seen, so removing the

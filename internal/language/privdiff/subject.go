@@ -160,35 +160,35 @@ var unknown = math.NaN()
 // tool returns the facts of a tool. Facts that policies read must be reviewed: a tool that
 // claims to be read-only passes policies on writing.
 func (s *Snapshot) tool(t *definition.Tool) subject {
-	a := subject{kind: "tool", name: t.Name, where: t.NameRange}
-	a.encoded(grant.Opaque, "title", t.Title)
-	a.encoded(grant.Neutral, "description", []any{t.HasDescription, t.Description})
-	a.encoded(grant.Neutral, "icons", t.Icons)
-	a.encoded(grant.Opaque, "idempotent", t.Idempotent)
-	a.encoded(grant.Opaque, "read_only", t.ReadOnly)
-	a.encoded(grant.Opaque, "destructive", t.Destructive)
-	a.encoded(grant.Opaque, "open_world", t.OpenWorld)
-	s.call(&a, &t.Call)
-	a.addIf(t.Task != "", grant.Increases, "task")
-	a.encoded(grant.Neutral, "task", t.Task)
-	a.add(grant.Fact{Option: "task_ttl", Direction: grant.Limit, Value: t.TaskTTL.String(), Amount: float64(t.TaskTTL)}, a.where)
-	a.encoded(grant.Neutral, "ask_first", t.AskFirst)
-	a.cache(t.Cache)
-	a.schema("input", t.Input, t.InputOrigin)
+	sub := subject{kind: "tool", name: t.Name, where: t.NameRange}
+	sub.encoded(grant.Opaque, "title", t.Title)
+	sub.encoded(grant.Neutral, "description", []any{t.HasDescription, t.Description})
+	sub.encoded(grant.Neutral, "icons", t.Icons)
+	sub.encoded(grant.Opaque, "idempotent", t.Idempotent)
+	sub.encoded(grant.Opaque, "read_only", t.ReadOnly)
+	sub.encoded(grant.Opaque, "destructive", t.Destructive)
+	sub.encoded(grant.Opaque, "open_world", t.OpenWorld)
+	s.call(&sub, &t.Call)
+	sub.addIf(t.Task != "", grant.Increases, "task")
+	sub.encoded(grant.Neutral, "task", t.Task)
+	sub.add(grant.Fact{Option: "task_ttl", Direction: grant.Limit, Value: t.TaskTTL.String(), Amount: float64(t.TaskTTL)}, sub.where)
+	sub.encoded(grant.Neutral, "ask_first", t.AskFirst)
+	sub.cache(t.Cache)
+	sub.schema("input", t.Input, t.InputOrigin)
 	if t.Output != nil {
-		a.add(grant.Fact{Part: "output", Direction: grant.Restricts}, t.OutputRange)
+		sub.add(grant.Fact{Part: "output", Direction: grant.Restricts}, t.OutputRange)
 	}
-	a.schema("output", t.Output, t.OutputOrigin)
+	sub.schema("output", t.Output, t.OutputOrigin)
 	for _, from := range t.From {
 		part := `input "` + from.Name + `" of the server`
-		a.add(grant.Fact{Part: part, Direction: grant.Restricts}, from.Range)
-		a.add(grant.Fact{Part: part, Option: "from", Direction: grant.Opaque, Value: from.Expr.Text.Body() + "\x00" + string(from.Schema)}, from.Range)
+		sub.add(grant.Fact{Part: part, Direction: grant.Restricts}, from.Range)
+		sub.add(grant.Fact{Part: part, Option: "from", Direction: grant.Opaque, Value: from.Expr.Text.Body() + "\x00" + string(from.Schema)}, from.Range)
 	}
-	a.pointers("sensitive input", t.Sensitive)
-	a.pointers("sensitive output", t.SensitiveOutput)
-	a.code(grant.Neutral, "script", &t.Run)
-	a.code(grant.Neutral, "dry_run script", t.DryRun)
-	return a
+	sub.pointers("sensitive input", t.Sensitive)
+	sub.pointers("sensitive output", t.SensitiveOutput)
+	sub.code(grant.Neutral, "script", &t.Run)
+	sub.code(grant.Neutral, "dry_run script", t.DryRun)
+	return sub
 }
 
 // cache adds the callers that share cached results. Caching itself gives no privilege.
@@ -212,23 +212,23 @@ func (s *subject) pointers(option string, list []string) {
 // policy returns the facts of a policy. It limits privilege, unless calls without a policy are
 // denied: then an allow rule may give privilege.
 func (s *Snapshot) policy(p *definition.Policy, operators bool) subject {
-	a := subject{kind: "policy", name: p.Name, where: p.NameRange, direction: grant.Restricts}
+	sub := subject{kind: "policy", name: p.Name, where: p.NameRange, direction: grant.Restricts}
 	if p.Allow != nil && s.deniesByDefault() {
-		a.direction = grant.Opaque
+		sub.direction = grant.Opaque
 	}
-	a.addIf(operators, grant.Restricts, inConfigFile)
-	a.targets(a.direction, p.Targets)
+	sub.addIf(operators, grant.Restricts, inConfigFile)
+	sub.targets(sub.direction, p.Targets)
 	if p.OnResult {
-		a.addOption(grant.Opaque, "on", "result")
+		sub.addOption(grant.Opaque, "on", "result")
 	}
-	a.code(grant.Opaque, "when", p.When)
-	a.code(grant.Opaque, "allow", p.Allow)
-	a.code(grant.Opaque, "deny", p.Deny)
-	a.code(grant.Opaque, "requires_approval", p.Approval)
-	a.encoded(grant.Neutral, "reason", p.Reason)
-	a.code(grant.Neutral, "reason", p.ReasonExpr)
-	a.addOption(grant.Opaque, "disclose", p.Disclose)
-	return a
+	sub.code(grant.Opaque, "when", p.When)
+	sub.code(grant.Opaque, "allow", p.Allow)
+	sub.code(grant.Opaque, "deny", p.Deny)
+	sub.code(grant.Opaque, "requires_approval", p.Approval)
+	sub.encoded(grant.Neutral, "reason", p.Reason)
+	sub.code(grant.Neutral, "reason", p.ReasonExpr)
+	sub.addOption(grant.Opaque, "disclose", p.Disclose)
+	return sub
 }
 
 // inConfigFile is the fact that tool files cannot remove the rule.
@@ -240,33 +240,33 @@ func (s *Snapshot) deniesByDefault() bool {
 }
 
 func limit(l *definition.Limit, operators bool) subject {
-	a := subject{kind: "limit", name: l.Name, where: l.NameRange, direction: grant.Restricts}
-	a.addIf(operators, grant.Restricts, inConfigFile)
-	a.targets(grant.Restricts, l.Targets)
-	a.code(grant.Opaque, "key", l.Key)
+	s := subject{kind: "limit", name: l.Name, where: l.NameRange, direction: grant.Restricts}
+	s.addIf(operators, grant.Restricts, inConfigFile)
+	s.targets(grant.Restricts, l.Targets)
+	s.code(grant.Opaque, "key", l.Key)
 	rate := grant.Fact{Option: "rate", Direction: grant.Limit, Value: "no bound", Amount: math.Inf(1)}
 	if l.Calls > 0 && l.Per > 0 {
 		rate.Value = strconv.Itoa(l.Calls) + " in " + l.Per.String()
 		rate.Amount = float64(l.Calls) * float64(time.Hour) / float64(l.Per)
 	}
-	a.add(rate, a.where)
-	a.number("burst", l.Burst, math.Inf(1))
-	a.number("concurrency", l.Concurrency, math.Inf(1))
-	a.encoded(grant.Neutral, "reason", l.Reason)
-	return a
+	s.add(rate, s.where)
+	s.number("burst", l.Burst, math.Inf(1))
+	s.number("concurrency", l.Concurrency, math.Inf(1))
+	s.encoded(grant.Neutral, "reason", l.Reason)
+	return s
 }
 
 // hook returns the facts of a hook. Seeing more is a privilege, and seeing less removes a
 // safeguard, so both must be reviewed.
 func (s *Snapshot) hook(h *definition.Hook, operators bool) subject {
-	a := subject{kind: "hook", name: h.Name, where: h.NameRange, direction: grant.Opaque}
-	a.addIf(operators, grant.Restricts, inConfigFile)
+	sub := subject{kind: "hook", name: h.Name, where: h.NameRange, direction: grant.Opaque}
+	sub.addIf(operators, grant.Restricts, inConfigFile)
 	for _, phase := range h.On {
-		a.addOption(grant.Opaque, "on", phase)
+		sub.addOption(grant.Opaque, "on", phase)
 	}
-	a.targets(grant.Opaque, h.Targets)
-	a.add(grant.TimeFact("", "timeout", h.Timeout), a.where)
-	a.grants(s, h.Grant, h.GrantRanges)
-	a.code(grant.Neutral, "script", &h.Run)
-	return a
+	sub.targets(grant.Opaque, h.Targets)
+	sub.add(grant.TimeFact("", "timeout", h.Timeout), sub.where)
+	sub.grants(s, h.Grant, h.GrantRanges)
+	sub.code(grant.Neutral, "script", &h.Run)
+	return sub
 }

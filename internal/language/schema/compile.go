@@ -42,25 +42,25 @@ type compiler struct {
 
 // read decodes a schema and finds its subschemas. It returns nil if it cannot continue.
 func read(raw json.RawMessage, whole diag.Range, origin Positions) *compiler {
-	d := &compiler{
+	c := &compiler{
 		problems: problems{whole: whole, origin: origin}, dialect: draft2020,
 		byPointer: map[string]*subschema{}, resources: map[string]*subschema{}, anchors: map[string]*subschema{}, dynamic: map[string][]*subschema{}, patterns: map[string]*pattern{},
 	}
 	if len(raw) > maxSchemaBytes {
-		d.fail("", codeUnsafe, fmt.Sprintf("the schema is longer than %d bytes", maxSchemaBytes), "split the tool, or make the schema simpler")
-		return d
+		c.fail("", codeUnsafe, fmt.Sprintf("the schema is longer than %d bytes", maxSchemaBytes), "split the tool, or make the schema simpler")
+		return c
 	}
 	decoder := decoder{data: raw, exact: true, path: make(location, 0, maxSchemaDepth)}
 	value, ok := decoder.document(nil)
 	if !ok {
-		d.fail("", codeBad, "the schema "+decoder.flaw, "")
-		return d
+		c.fail("", codeBad, "the schema "+decoder.flaw, "")
+		return c
 	}
-	d.value = value
-	d.findDialect()
-	d.root = d.add(value, "", "")
-	d.resolve()
-	return d
+	c.value = value
+	c.findDialect()
+	c.root = c.add(value, "", "")
+	c.resolve()
+	return c
 }
 
 // findDialect sets the dialect by $schema.
@@ -93,23 +93,23 @@ func (c *compiler) add(value any, at, base string) *subschema {
 		c.fail(at, codeUnsafe, fmt.Sprintf("the schema contains more than %d subschemas", maxSubschemas), "make it simpler")
 		return nil
 	}
-	p := &subschema{pointer: at, base: base, dialect: c.dialect, children: map[string][]child{}}
+	sub := &subschema{pointer: at, base: base, dialect: c.dialect, children: map[string][]child{}}
 	switch value := value.(type) {
 	case bool:
-		p.never = !value
+		sub.never = !value
 	case map[string]any:
-		p.keys = value
+		sub.keys = value
 	default:
 		c.fail(at, codeBad, "a schema must be an object, true or false", "")
 		return nil
 	}
-	c.byPointer[at] = p
-	c.order = append(c.order, p)
-	c.identify(p)
-	for _, name := range sortedNames(p.keys) {
-		c.addKeyword(p, name, p.keys[name])
+	c.byPointer[at] = sub
+	c.order = append(c.order, sub)
+	c.identify(sub)
+	for _, name := range sortedNames(sub.keys) {
+		c.addKeyword(sub, name, sub.keys[name])
 	}
-	return p
+	return sub
 }
 
 // finish builds the decode plans and the rules.

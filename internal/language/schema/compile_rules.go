@@ -117,25 +117,25 @@ func countOf(keys map[string]any, keyword string, otherwise int) int {
 }
 
 func (c *compiler) arrayOf(sub *subschema) *arrayRule {
-	l := arrayRule{
+	a := arrayRule{
 		min: countOf(sub.keys, "minItems", 0), max: countOf(sub.keys, "maxItems", math.MaxInt), unique: sub.keys["uniqueItems"] == true,
 	}
 	prefix, items := sub.items()
 	for _, s := range prefix {
-		l.prefix = append(l.prefix, c.build(s.schema))
+		a.prefix = append(a.prefix, c.build(s.schema))
 	}
-	l.items = c.build(items)
+	a.items = c.build(items)
 	if contains := sub.single("contains"); contains != nil {
-		l.contains = &containsRule{node: c.build(contains), min: 1, max: math.MaxInt}
+		a.contains = &containsRule{node: c.build(contains), min: 1, max: math.MaxInt}
 		if sub.dialect >= draft2019 {
-			l.contains.min = countOf(sub.keys, "minContains", 1)
-			l.contains.max = countOf(sub.keys, "maxContains", math.MaxInt)
+			a.contains.min = countOf(sub.keys, "minContains", 1)
+			a.contains.max = countOf(sub.keys, "maxContains", math.MaxInt)
 		}
 	}
-	if l.min == 0 && l.max == math.MaxInt && !l.unique && l.prefix == nil && l.items == nil && l.contains == nil {
+	if a.min == 0 && a.max == math.MaxInt && !a.unique && a.prefix == nil && a.items == nil && a.contains == nil {
 		return nil
 	}
-	return &l
+	return &a
 }
 
 // items returns the schemas of the first items, and the schema of the remaining items.

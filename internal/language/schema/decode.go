@@ -49,8 +49,8 @@ const (
 
 // document decodes the whole text. If it is not exactly one JSON value, it returns false and
 // sets flaw.
-func (d *decoder) document(g *decodePlan) (any, bool) {
-	v, ok := d.value(g)
+func (d *decoder) document(p *decodePlan) (any, bool) {
+	v, ok := d.value(p)
 	if ok && d.peek() != 0 {
 		ok = d.fail(notJSON)
 	}
@@ -77,12 +77,12 @@ func (d *decoder) peek() byte {
 	return 0
 }
 
-func (d *decoder) value(g *decodePlan) (any, bool) {
+func (d *decoder) value(p *decodePlan) (any, bool) {
 	switch d.peek() {
 	case '{':
-		return d.object(g)
+		return d.object(p)
 	case '[':
-		return d.array(g)
+		return d.array(p)
 	case '"':
 		return d.text()
 	case 't':
@@ -92,7 +92,7 @@ func (d *decoder) value(g *decodePlan) (any, bool) {
 	case 'n':
 		return nil, d.word("null")
 	}
-	return d.number(g)
+	return d.number(p)
 }
 
 func (d *decoder) word(w string) bool {
@@ -103,7 +103,7 @@ func (d *decoder) word(w string) bool {
 	return true
 }
 
-func (d *decoder) array(g *decodePlan) (any, bool) {
+func (d *decoder) array(p *decodePlan) (any, bool) {
 	if len(d.path) >= maxValueDepth {
 		return nil, d.fail(tooNested)
 	}
@@ -116,7 +116,7 @@ func (d *decoder) array(g *decodePlan) (any, bool) {
 	depth := len(d.path)
 	for {
 		d.path = append(d.path, item(len(list)))
-		v, ok := d.value(g.item(len(list)))
+		v, ok := d.value(p.item(len(list)))
 		if !ok {
 			return nil, false
 		}
@@ -134,24 +134,24 @@ func (d *decoder) array(g *decodePlan) (any, bool) {
 	}
 }
 
-func (d *decoder) object(g *decodePlan) (any, bool) {
+func (d *decoder) object(p *decodePlan) (any, bool) {
 	if len(d.path) >= maxValueDepth {
 		return nil, d.fail(tooNested)
 	}
 	d.at++
 	object := make(map[string]any)
 	if d.peek() == '}' {
-		return object, d.close(object, g)
+		return object, d.close(object, p)
 	}
 	for {
-		if !d.member(object, g) {
+		if !d.member(object, p) {
 			return nil, false
 		}
 		switch d.peek() {
 		case ',':
 			d.at++
 		case '}':
-			return object, d.close(object, g)
+			return object, d.close(object, p)
 		default:
 			return nil, d.fail(notJSON)
 		}
@@ -159,11 +159,11 @@ func (d *decoder) object(g *decodePlan) (any, bool) {
 }
 
 // member decodes one member into object.
-func (d *decoder) member(object map[string]any, g *decodePlan) bool {
+func (d *decoder) member(object map[string]any, p *decodePlan) bool {
 	if d.peek() != '"' {
 		return d.fail(notJSON)
 	}
-	name, inner, ok := d.name(g)
+	name, inner, ok := d.name(p)
 	if !ok {
 		return false
 	}
@@ -186,7 +186,7 @@ func (d *decoder) member(object map[string]any, g *decodePlan) bool {
 }
 
 // name decodes the name of a member and returns the plan of its value.
-func (d *decoder) name(g *decodePlan) (string, *decodePlan, bool) {
+func (d *decoder) name(p *decodePlan) (string, *decodePlan, bool) {
 	inside, ok := d.plain()
 	if !ok {
 		name, ok := d.escaped()
@@ -195,19 +195,19 @@ func (d *decoder) name(g *decodePlan) (string, *decodePlan, bool) {
 		}
 		inside = []byte(name)
 	}
-	if g == nil {
+	if p == nil {
 		return string(inside), nil, true
 	}
-	if m := g.members[string(inside)]; m != nil {
+	if m := p.members[string(inside)]; m != nil {
 		return m.name, m.guide, true
 	}
-	return string(inside), g.rest, true
+	return string(inside), p.rest, true
 }
 
 // close consumes the end of an object and adds missing defaults.
-func (d *decoder) close(object map[string]any, g *decodePlan) bool {
-	if d.fill && g != nil {
-		for _, m := range g.defaults {
+func (d *decoder) close(object map[string]any, p *decodePlan) bool {
+	if d.fill && p != nil {
+		for _, m := range p.defaults {
 			if _, ok := object[m.name]; ok {
 				continue
 			}

@@ -66,38 +66,38 @@ func (c *compiler) planFor(sub *subschema) *decodePlan {
 	if sub.plan != nil {
 		return sub.plan
 	}
-	g := &decodePlan{}
-	sub.plan = g
+	p := &decodePlan{}
+	sub.plan = p
 	members := map[string]*plannedMember{}
 	for _, same := range sub.unconditional() {
-		g.integer, g.number = g.integer || same.integer(), g.number || typesOf(same.keys["type"])&numberType != 0
+		p.integer, p.number = p.integer || same.integer(), p.number || typesOf(same.keys["type"])&numberType != 0
 		for _, s := range same.children["properties"] {
 			if members[s.name] == nil {
 				members[s.name] = &plannedMember{name: s.name, part: s.schema, guide: c.planFor(s.schema), fallback: s.schema.fallback()}
 			}
 		}
-		if g.rest == nil {
-			g.rest = c.planFor(same.single("additionalProperties"))
+		if p.rest == nil {
+			p.rest = c.planFor(same.single("additionalProperties"))
 		}
 		prefix, items := same.items()
-		if g.prefix == nil {
+		if p.prefix == nil {
 			for _, s := range prefix {
-				g.prefix = append(g.prefix, c.planFor(s.schema))
+				p.prefix = append(p.prefix, c.planFor(s.schema))
 			}
 		}
-		if g.items == nil {
-			g.items = c.planFor(items)
+		if p.items == nil {
+			p.items = c.planFor(items)
 		}
 	}
 	if len(members) > 0 {
-		g.members = members
+		p.members = members
 	}
 	for _, name := range sortedNames(members) {
 		if m := members[name]; m.fallback != nil {
-			g.defaults = append(g.defaults, m)
+			p.defaults = append(p.defaults, m)
 		}
 	}
-	return g
+	return p
 }
 
 // unconditional returns the subschemas that always apply to a value that is not null.
@@ -259,28 +259,28 @@ func (c *completion) tooLong(m *plannedMember) bool {
 }
 
 // within completes the defaults of missing members of a value.
-func (c *completion) within(value any, g *decodePlan) bool {
-	if g == nil {
+func (c *completion) within(value any, p *decodePlan) bool {
+	if p == nil {
 		return true
 	}
 	switch value := value.(type) {
 	case []any:
 		for i, v := range value {
-			if !c.within(v, g.item(i)) {
+			if !c.within(v, p.item(i)) {
 				return false
 			}
 		}
 	case map[string]any:
 		for _, name := range sortedNames(value) {
-			inner := g.rest
-			if m := g.members[name]; m != nil {
+			inner := p.rest
+			if m := p.members[name]; m != nil {
 				inner = m.guide
 			}
 			if !c.within(value[name], inner) {
 				return false
 			}
 		}
-		for _, m := range g.defaults {
+		for _, m := range p.defaults {
 			if _, there := value[m.name]; !there && !c.complete(m) {
 				return false
 			}

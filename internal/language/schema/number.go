@@ -39,7 +39,7 @@ const (
 
 // number decodes a number: to int64 where the schema requires an integer, or *big.Int if the
 // plan says so, and to float64 elsewhere.
-func (d *decoder) number(g *decodePlan) (any, bool) {
+func (d *decoder) number(p *decodePlan) (any, bool) {
 	start := d.at
 	for d.at < len(d.data) && isNumeric(d.data[d.at]) {
 		d.at++
@@ -48,8 +48,8 @@ func (d *decoder) number(g *decodePlan) (any, bool) {
 	if len(text) == 0 || text[0] == '+' || text[0] == '.' {
 		return nil, d.fail(notJSON)
 	}
-	if d.exact || g != nil && g.integer || d.whole && isLongInteger(text) {
-		if i, ok := d.integer(text, g); ok {
+	if d.exact || p != nil && p.integer || d.whole && isLongInteger(text) {
+		if i, ok := d.integer(text, p); ok {
 			return i, true
 		}
 	}
@@ -62,13 +62,13 @@ func (d *decoder) number(g *decodePlan) (any, bool) {
 		return nil, d.fail(notJSON)
 	case d.exact || d.lenient:
 		return f, true
-	case g != nil && g.integer:
+	case p != nil && p.integer:
 		if f == math.Trunc(f) {
-			d.reject(d.rangeMessage(g))
+			d.reject(d.rangeMessage(p))
 		}
 		return f, true
 	}
-	return d.double(f, text, g), true
+	return d.double(f, text, p), true
 }
 
 // isLongInteger reports whether a number is written with more digits than every float64
@@ -79,10 +79,10 @@ func isLongInteger(text []byte) bool {
 
 // integer decodes a number where an integer is required. It returns false if the number is not
 // an integer or out of range.
-func (d *decoder) integer(text []byte, g *decodePlan) (any, bool) {
+func (d *decoder) integer(text []byte, p *decodePlan) (any, bool) {
 	i, ok := integral(text)
 	if !ok {
-		if !d.exact && !d.whole && !g.big {
+		if !d.exact && !d.whole && !p.big {
 			return nil, false
 		}
 		b := bigInteger(text)
@@ -91,8 +91,8 @@ func (d *decoder) integer(text []byte, g *decodePlan) (any, bool) {
 	if d.exact || d.lenient {
 		return i, true
 	}
-	if d.numbers == ForScripts && !g.big && (i > maxSafeInteger || i < -maxSafeInteger) {
-		d.reject(d.rangeMessage(g))
+	if d.numbers == ForScripts && !p.big && (i > maxSafeInteger || i < -maxSafeInteger) {
+		d.reject(d.rangeMessage(p))
 	}
 	if bytes.ContainsAny(text, ".eE") || string(text) == "-0" {
 		d.rewrite(len(text), strconv.AppendInt(nil, i, 10))
@@ -101,9 +101,9 @@ func (d *decoder) integer(text []byte, g *decodePlan) (any, bool) {
 }
 
 // rangeMessage describes the allowed integers.
-func (d *decoder) rangeMessage(g *decodePlan) string {
+func (d *decoder) rangeMessage(p *decodePlan) string {
 	switch {
-	case g.big:
+	case p.big:
 		return notBigInt
 	case d.numbers == ForScripts:
 		return unsafeInteger
@@ -113,7 +113,7 @@ func (d *decoder) rangeMessage(g *decodePlan) string {
 
 // double returns the float64 of a number, and rewrites the text to the same value. It rejects
 // an integer that would lose digits, because it may be an ID.
-func (d *decoder) double(f float64, text []byte, g *decodePlan) any {
+func (d *decoder) double(f float64, text []byte, p *decodePlan) any {
 	plain := !bytes.ContainsAny(text, ".eE")
 	switch {
 	case f == 0 && text[0] == '-':
@@ -121,7 +121,7 @@ func (d *decoder) double(f float64, text []byte, g *decodePlan) any {
 	case plain && len(text) <= exactDigits, sameDecimal(text, f):
 		return f
 	case !plain:
-	case d.numbers != ForText || g != nil && g.number:
+	case d.numbers != ForText || p != nil && p.number:
 		d.reject(imprecise)
 		return f
 	default:

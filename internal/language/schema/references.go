@@ -137,9 +137,9 @@ const (
 // checkReferenceCycles reports references that form a cycle without descending into the value.
 // It returns false if there are any.
 func (c *compiler) checkReferenceCycles() bool {
-	w := cycleSearch{document: c, state: map[*subschema]int{}}
+	s := cycleSearch{document: c, state: map[*subschema]int{}}
 	for _, p := range c.order {
-		if !w.visit(p) {
+		if !s.visit(p) {
 			return false
 		}
 	}

@@ -21,16 +21,16 @@ type enumRule struct {
 }
 
 func newEnumRule(values []any) *enumRule {
-	c := &enumRule{values: values, strings: map[string]bool{}, others: map[string]bool{}, words: listed(values)}
+	e := &enumRule{values: values, strings: map[string]bool{}, others: map[string]bool{}, words: listed(values)}
 	r := run{}
 	for _, v := range values {
 		if s, ok := v.(string); ok {
-			c.strings[s] = true
+			e.strings[s] = true
 		} else {
-			c.others[string(r.canonical(v))] = true
+			e.others[string(r.canonical(v))] = true
 		}
 	}
-	return c
+	return e
 }
 
 func (e *enumRule) has(v any, r *run) bool {

@@ -218,23 +218,23 @@ type automaton []state
 
 // newAutomaton returns the template as an automaton.
 func (t *Template) newAutomaton() automaton {
-	m := automaton{{}}
+	a := automaton{{}}
 	for i := range t.parts {
 		p := &t.parts[i]
 		switch p.kind {
 		case literal:
-			m = m.text(p.text)
+			a = a.text(p.text)
 		case pairs:
 			for i, name := range p.names {
-				m = m.pair(p, name, i == 0)
+				a = a.pair(p, name, i == 0)
 			}
 		default:
-			m = m.value(class{kind: p.kind})
-			end := len(m) - 1
-			m[end].steps = append(m[end].steps, step{class{kind: p.kind}, end})
+			a = a.value(class{kind: p.kind})
+			end := len(a) - 1
+			a[end].steps = append(a[end].steps, step{class{kind: p.kind}, end})
 		}
 	}
-	return m
+	return a
 }
 
 // value adds a state after one character of a class.

@@ -33,10 +33,10 @@ func (req *request) newNotifier(ctx context.Context, tool string, level int32) *
 	if req.origin.emit == nil || len(req.meta.progressToken) == 0 && level == 0 && req.origin.closeStream == nil {
 		return nil
 	}
-	e := &callNotifier{tool: tool, requestID: req.requestID, token: req.meta.progressToken, level: level, canClose: req.origin.closeStream != nil}
-	e.queue = newSendQueue(ctx, req.origin.emit)
-	if e.canClose {
-		e.queue.send = func(f Frame) error {
+	n := &callNotifier{tool: tool, requestID: req.requestID, token: req.meta.progressToken, level: level, canClose: req.origin.closeStream != nil}
+	n.queue = newSendQueue(ctx, req.origin.emit)
+	if n.canClose {
+		n.queue.send = func(f Frame) error {
 			if f.IsZero() {
 				req.origin.closeStream()
 				return nil
@@ -44,7 +44,7 @@ func (req *request) newNotifier(ctx context.Context, tool string, level int32) *
 			return req.origin.emit(f)
 		}
 	}
-	return e
+	return n
 }
 
 // stop drops later notifications: nothing may follow the response. After it

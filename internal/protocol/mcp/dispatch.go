@@ -163,8 +163,8 @@ func (s *Server) handleNotification(o *origin, m *message) {
 }
 
 // Refuse returns the reply to a text that the transport rejected itself.
-func Refuse(why Refusal, reason string) Reply {
-	return refuse(nil, newFault(codeInvalidRequest, why, reason))
+func Refuse(refusal Refusal, reason string) Reply {
+	return refuse(nil, newFault(codeInvalidRequest, refusal, reason))
 }
 
 // method is one JSON-RPC method.

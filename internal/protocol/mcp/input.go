@@ -107,8 +107,8 @@ func (req *request) callBackend(ctx context.Context, r *call.Request) (call.Resu
 
 // reportAbandoned reports a cancelled call to the backend if its client was
 // being asked for input. The call does not continue.
-func (req *request) reportAbandoned(ctx context.Context, r *call.Request, state string, why *call.Error) {
-	r.Resume, r.RejectErr = &call.Resume{State: state}, why
+func (req *request) reportAbandoned(ctx context.Context, r *call.Request, state string, cause *call.Error) {
+	r.Resume, r.RejectErr = &call.Resume{State: state}, cause
 	req.server.backend.Call(ctx, *r)
 }
 

@@ -38,16 +38,16 @@ type notifier struct {
 }
 
 func newNotifier(b Backend, quiet time.Duration) *notifier {
-	c := &notifier{
+	n := &notifier{
 		backend: b, debounce: quiet,
 		feeds: map[*feed]struct{}{}, byTopic: map[topic]map[*feed]struct{}{}, changedURIs: map[string]struct{}{}, unwatchByURI: map[string]func(){},
 	}
-	c.unwatch = b.Watch(c.changed)
+	n.unwatch = b.Watch(n.changed)
 	if tasks, ok := b.(TaskBackend); ok {
-		states, done := c.unwatch, tasks.WatchTasks(c.taskChanged)
-		c.unwatch = func() { states(); done() }
+		states, done := n.unwatch, tasks.WatchTasks(n.taskChanged)
+		n.unwatch = func() { states(); done() }
 	}
-	return c
+	return n
 }
 
 // stop ends the watch and waits until no notification is in progress. It may be

@@ -61,7 +61,7 @@ func (req *request) subscriptionMeta() []byte {
 	return append(appendValue(b, keySubscriptionID, req.id), '}')
 }
 
-// subscriptionFilter is what a modern client subscribes to (2026-07-28
+// subscriptionFilter names the subscriptions of a modern client (2026-07-28
 // basic/patterns/subscriptions, Notification Filter; SEP-2663, Task Status
 // Notifications).
 type subscriptionFilter struct {

@@ -55,11 +55,11 @@ func (su *suspended) store(s *state.Task, open []call.AskRequest) (err error) {
 	return nil
 }
 
-func decodeSuspended(s state.Task) (w suspended, err error) {
-	if err := json.Unmarshal(s.Held, &w); err != nil {
-		return w, fmt.Errorf("read suspended task: %w", err)
+func decodeSuspended(s state.Task) (su suspended, err error) {
+	if err := json.Unmarshal(s.Held, &su); err != nil {
+		return su, fmt.Errorf("read suspended task: %w", err)
 	}
-	return w, nil
+	return su, nil
 }
 
 // openRequests returns the unanswered input requests of a task.

@@ -132,33 +132,33 @@ func (t *Tasks) storeAnswers(ctx context.Context, store Store, caller identity.C
 
 // applyAnswers adds responses to a suspended task. If none is missing any more,
 // its status becomes working.
-func applyAnswers(s *state.Task, answers map[string]json.RawMessage) (w suspended, err error) {
+func applyAnswers(s *state.Task, answers map[string]json.RawMessage) (su suspended, err error) {
 	open, err := openRequests(*s)
 	if err != nil {
-		return w, err
+		return su, err
 	}
 	if len(open) == 0 {
-		return w, errUnchanged
+		return su, errUnchanged
 	}
-	if w, err = decodeSuspended(*s); err != nil {
-		return w, err
+	if su, err = decodeSuspended(*s); err != nil {
+		return su, err
 	}
-	if w.Answers == nil {
-		w.Answers = map[string]json.RawMessage{}
+	if su.Answers == nil {
+		su.Answers = map[string]json.RawMessage{}
 	}
 	var missing []call.AskRequest
 	for _, r := range open {
 		if given, ok := answers[r.Key]; ok {
-			w.Answers[w.Keys[r.Key]] = given
+			su.Answers[su.Keys[r.Key]] = given
 		} else {
 			missing = append(missing, r)
 		}
 	}
 	if len(missing) > 0 {
-		return w, w.store(s, missing)
+		return su, su.store(s, missing)
 	}
 	s.Status, s.Requests, s.Held = state.Working, nil, nil
-	return w, nil
+	return su, nil
 }
 
 // CancelTask ends a caller's task and its running leg. It does not change an

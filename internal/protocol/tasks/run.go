@@ -170,15 +170,15 @@ func (t *Tasks) Close(ctx context.Context) error {
 
 // suspend makes a task wait for the input requests of its leg.
 func (t *Tasks) suspend(s *state.Task, leg call.Request, used []string, a *call.Ask) error {
-	w := suspended{Call: storedCall{leg.Arguments, leg.Can}, State: a.State, Until: t.options.Now().Add(a.Wait), Wait: a.Wait, Keys: map[string]string{}, Used: slices.Clone(used)}
+	su := suspended{Call: storedCall{leg.Arguments, leg.Can}, State: a.State, Until: t.options.Now().Add(a.Wait), Wait: a.Wait, Keys: map[string]string{}, Used: slices.Clone(used)}
 	open := slices.Clone(a.Requests)
 	for i := range open {
-		key := w.freshKey(open[i].Key)
-		w.Keys[key], w.Used = open[i].Key, append(w.Used, key)
+		key := su.freshKey(open[i].Key)
+		su.Keys[key], su.Used = open[i].Key, append(su.Used, key)
 		open[i].Key = key
 	}
 	s.Status = state.InputRequired
-	return w.store(s, open)
+	return su.store(s, open)
 }
 
 // startTimer starts the timeout of a suspended task. The caller holds mu.

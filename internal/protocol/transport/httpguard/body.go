@@ -202,10 +202,10 @@ type bodyTimer struct {
 // newBodyTimer returns a timer for bodies with the maximum duration. It is late
 // by at most an eighth of that, and at most a second.
 func newBodyTimer(limit time.Duration) *bodyTimer {
-	c := &bodyTimer{interval: min(max(limit/8, time.Millisecond), time.Second), bodies: map[*limitedBody]struct{}{}}
-	c.timer = time.AfterFunc(time.Hour, c.check)
-	c.timer.Stop()
-	return c
+	t := &bodyTimer{interval: min(max(limit/8, time.Millisecond), time.Second), bodies: map[*limitedBody]struct{}{}}
+	t.timer = time.AfterFunc(time.Hour, t.check)
+	t.timer.Stop()
+	return t
 }
 
 func (t *bodyTimer) add(b *limitedBody) {

@@ -11,7 +11,7 @@
 //
 // A [Budget] divides bytes or connections among clients (see
 // [workqueue.Client]), so that no client uses up what others need: request
-// bodies, unread responses, which pass an [BudgetWriter], and the connections in use.
+// bodies, unread responses, which pass a [BudgetWriter], and the connections in use.
 //
 // The guard answers no preflight request and sets no CORS header. It does not
 // authenticate callers, and no route bypasses it.

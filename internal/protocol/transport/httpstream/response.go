@@ -335,19 +335,19 @@ func (resp *Response) Detached(r *http.Request) mcp.DetachedResponse {
 
 // HangUp closes the connection of a finished stream while the handler of r
 // continues. It does nothing for a response that only ends with the handler.
-func (a *Response) HangUp(r *http.Request) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if r.ProtoMajor != 1 || !canHijack(a.w) {
+func (resp *Response) HangUp(r *http.Request) {
+	resp.mu.Lock()
+	defer resp.mu.Unlock()
+	if r.ProtoMajor != 1 || !canHijack(resp.w) {
 		return
 	}
-	a.writer.RenewDeadline()
-	_ = a.flush()
-	conn, _, err := a.control.Hijack()
+	resp.writer.RenewDeadline()
+	_ = resp.flush()
+	conn, _, err := resp.control.Hijack()
 	if err != nil {
 		return
 	}
-	if a.isStream && r.ProtoAtLeast(1, 1) && a.err == nil {
+	if resp.isStream && r.ProtoAtLeast(1, 1) && resp.err == nil {
 		_, _ = io.WriteString(conn, lastChunk)
 	}
 	_ = conn.Close()

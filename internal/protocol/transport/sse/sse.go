@@ -252,9 +252,9 @@ type sendQueue struct {
 var errClientGone = errors.New("the client is gone")
 
 func newSendQueue(h *httpguard.Hold, drop func()) *sendQueue {
-	o := &sendQueue{hold: h, abort: drop}
-	o.changed.L = &o.mu
-	return o
+	q := &sendQueue{hold: h, abort: drop}
+	q.changed.L = &q.mu
+	return q
 }
 
 // put queues a frame. It blocks while too many bytes are queued. A frame
