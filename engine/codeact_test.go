@@ -298,13 +298,13 @@ func TestCode_listsTools(t *testing.T) {
 			t.Errorf("%s shows a denied tool: %s", name, text)
 		}
 	}
-	if !strings.Contains(found, `"name":"read_file","call":"read_file"`) || described != `EXECUTION_ERROR: there is no tool "secret_tool"` {
+	if !strings.Contains(found, `"name":"read_file","call":"read_file"`) || described != `EXECUTION_ERROR: no tool is named "secret_tool"` {
 		t.Errorf("a search finds %s; a description is %s", found, described)
 	}
 	if got := outcomeLine(executeCall(t, s, tool("describe_tool", `{"name":"read_file"}`))); !strings.Contains(got, "declare function read_file(args: { path: string }): Promise\\u003c{ debug: boolean }\\u003e;") {
 		t.Errorf("a description is %s", got)
 	}
-	if got := outcomeLine(executeCall(t, s, tool("describe_tool", `{"name":"web"}`))); got != `EXECUTION_ERROR: there is no tool "web"; did you mean "search_web"?` {
+	if got := outcomeLine(executeCall(t, s, tool("describe_tool", `{"name":"web"}`))); got != `EXECUTION_ERROR: no tool is named "web"; did you mean "search_web"?` {
 		t.Errorf("a shortened name: %s", got)
 	}
 	short := executeCall(t, s, call.Request{Kind: call.Prompts, Name: "code_mode", Arguments: []byte(`{"budget":"1"}`)})

@@ -97,7 +97,7 @@ secret "token" {
 	}
 	// The server revokes the token: that costs one call.
 	revoked.Store(1)
-	if got := sum(); !strings.Contains(got, "has not answered") {
+	if got := sum(); !strings.Contains(got, "has not responded") {
 		t.Fatalf("a call with a revoked token ends with %s", got)
 	}
 	// The server may reconnect with the same tools within one snapshot, without a new one.

@@ -130,7 +130,7 @@ func (r *Rejection) Message() string {
 	switch {
 	case text != "":
 	case r.ConcurrencyExceeded:
-		text = fmt.Sprintf("over the limit of %s concurrent calls", calls(r.Limit.Concurrency))
+		text = fmt.Sprintf("over the limit of %s at once", calls(r.Limit.Concurrency))
 	default:
 		text = fmt.Sprintf("over the limit of %s", r.Limit.Rate)
 	}

@@ -86,7 +86,7 @@ func TestExecute_invalidBody(t *testing.T) {
 		{`{"tool":"a","agent":{"id":"x"}}`, 400, "unknown"},
 		{`{"tool":"a","tool":"b"}`, 400, "two members of the same name"},
 		{`{"tool":"a","to\u006fl":"b"}`, 400, "two members of the same name"},
-		{`{"tool":"a"}{}`, 400, "something follows"},
+		{`{"tool":"a"}{}`, 400, "text after the JSON value"},
 		{`{"tool":"a",}`, 400, ""},
 		{`{"tool":"` + "\xff" + `"}`, 400, "UTF-8"},
 		{`{"tool":"a","arguments":{"x":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + `}}`, 400, "limit of 32 levels"},
