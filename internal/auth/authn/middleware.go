@@ -224,7 +224,7 @@ func (m Middleware) Reject(h http.Header, r *http.Request, err error) (status in
 func (m Middleware) logRejection(r *http.Request, id string, rejection *AuthError) {
 	attributes := []slog.Attr{slog.Int("status", rejection.Status), slog.String("reason", rejection.Error())}
 	var claim *claimError
-	if errors.As(refusal, &claim) {
+	if errors.As(rejection, &claim) {
 		attributes = append(attributes, claim.logAttrs()...)
 	}
 	if m.LogLimiter != nil {
