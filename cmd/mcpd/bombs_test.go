@@ -19,7 +19,7 @@ const (
 	endOfMemory = `EXECUTION_ERROR: the script needs more memory than its limit of MEMORY MiB`
 	endOfStack  = `EXECUTION_ERROR: (the script needs more stack than its limit of 64 MiB|calls nest deeper than 1000)`
 	endOfBoth   = `EXECUTION_ERROR: the worker process crashed twice while it ran this script .limits: MEMORY MiB of memory, 64 MiB of stack.`
-	endOfCounts = `EXECUTION_ERROR: (one call makes at most 256 calls of tools.*|the script (made|set) more than 10000 .*)`
+	endOfCounts = `EXECUTION_ERROR: (one call makes at most 256 tool calls.*|the script (made|set) more than 10000 .*)`
 	endOfSizes  = `EXECUTION_ERROR: .*(is larger than [0-9]+ bytes of JSON|contains itself).*`
 	endOfEval   = `EXECUTION_ERROR: text cannot be run as code: eval and Function are not available`
 	endOfNests  = `EXECUTION_ERROR: .*(nested deeper than 512|nests deeper than [0-9]+|may have at most [0-9]+ KiB).*`
