@@ -348,6 +348,7 @@ func (resp *Response) HangUp(r *http.Request) {
 		return
 	}
 	if resp.isStream && r.ProtoAtLeast(1, 1) && resp.err == nil {
+		_ = conn.SetWriteDeadline(time.Now().Add(resp.options.WriteTimeout)) // Hijack removes the deadline
 		_, _ = io.WriteString(conn, lastChunk)
 	}
 	_ = conn.Close()

@@ -84,6 +84,30 @@ func TestDetached_closesConnection(t *testing.T) {
 	theirs.Close()
 }
 
+// TestHangUp_slowClient: the last bytes of a stream must not wait for a client
+// that does not read them, because the handler waits for HangUp.
+func TestHangUp_slowClient(t *testing.T) {
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	o := answers()
+	o.WriteTimeout = time.Millisecond
+	r := NewResponse(bufferedWriter{httptest.NewRecorder(), ours}, o, func() {})
+	r.Start()
+	r.Finish(mcp.Reply{})
+	r.HangUp(httptest.NewRequest(http.MethodPost, "/", nil))
+	if err := ours.SetDeadline(time.Now().Add(time.Hour)); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("the connection is open: %v", err)
+	}
+}
+
+// bufferedWriter is a writer whose connection buffers the stream, but no more.
+type bufferedWriter struct {
+	*httptest.ResponseRecorder
+	conn net.Conn
+}
+
+func (b bufferedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) { return b.conn, nil, nil }
+
 // TestDetached_supported: if the connection cannot be closed, the client would
 // wait for the handler anyway.
 func TestDetached_supported(t *testing.T) {
