@@ -21,6 +21,14 @@ import (
 // reading the body.
 func serve(t *testing.T, o Options, caps ConnLimits) *httptest.Server {
 	t.Helper()
+	s := newServer(t, o, caps)
+	s.Start()
+	return s
+}
+
+// newServer returns the server of serve before its start.
+func newServer(t *testing.T, o Options, caps ConnLimits) *httptest.Server {
+	t.Helper()
 	s := httptest.NewUnstartedServer(newGate(t, o).Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, err := io.ReadAll(r.Body)
 		var large *http.MaxBytesError
@@ -38,7 +46,6 @@ func serve(t *testing.T, o Options, caps ConnLimits) *httptest.Server {
 	ConfigureServer(s.Config)
 	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	s.Listener = LimitListener(s.Listener, caps)
-	s.Start()
 	t.Cleanup(s.Close)
 	return s
 }
@@ -174,13 +181,22 @@ func TestLimitListener_closesLongestIdle(t *testing.T) {
 	}
 	for _, r := range rows {
 		t.Run(r.name, func(t *testing.T) {
-			s := serve(t, Options{}, r.caps)
+			// A client has its response before the connection counts as idle.
+			s, idle := newServer(t, Options{}, r.caps), make(chan struct{}, 6)
+			setState := s.Config.ConnState
+			s.Config.ConnState = func(c net.Conn, state http.ConnState) {
+				if setState(c, state); state == http.StateIdle {
+					idle <- struct{}{}
+				}
+			}
+			s.Start()
 			var open []net.Conn
 			for i := range 6 {
 				open = append(open, dial(t, s))
 				if !answers(open[i]) {
 					t.Fatalf("connection %d is not served", i)
 				}
+				<-idle
 			}
 			for i, c := range open {
 				if i < 3 && answers(c) {
