@@ -13,6 +13,7 @@ type Conn struct {
 	// fixed at creation
 	server *Server
 	work   *drainGroup
+	pool   pool // serves messages of [Conn.Receive] and [Conn.Deliver]
 	calls  inflight
 
 	// origin is the origin of the next message; only Receive accesses it.
@@ -33,6 +34,7 @@ func (s *Server) Connect(p Peer, send func(Frame) error) *Conn {
 		return nil
 	}
 	c := &Conn{server: s, work: newDrainGroup()}
+	c.pool = pool{serve: c.serve, done: c.work.idle, next: make(chan *batch)}
 	c.origin = origin{peer: p, calls: &c.calls, emit: send, ending: c.work.ending, conn: c}
 	s.mu.Lock()
 	s.conns[c] = struct{}{}
@@ -52,7 +54,7 @@ func (s *Server) Connect(p Peer, send func(Frame) error) *Conn {
 // concurrently.
 func (c *Conn) Receive(ctx context.Context, text []byte, served func()) {
 	if b := c.take(ctx, text, served); b != nil {
-		go c.serve(b)
+		c.pool.start(b)
 	}
 }
 
@@ -71,7 +73,7 @@ func (c *Conn) Deliver(ctx context.Context, sender Peer, text []byte, served fun
 		return refuse(nil, f)
 	}
 	if b != nil {
-		go c.serve(b)
+		c.pool.start(b)
 	}
 	return Reply{}
 }

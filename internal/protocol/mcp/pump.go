@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,13 +19,14 @@ const takeoverDelay = time.Millisecond
 // pump reads the messages of a connection and serves each in the goroutine that
 // read it, which saves starting a goroutine and two switches per call. When a
 // message takes longer than expected, another goroutine continues to read.
-// While messages are slow, each gets its own goroutine at once.
+// While messages are slow, each gets a goroutine of the pool at once.
 type pump struct {
 	// fixed at creation
 	conn *Conn
 	ctx  context.Context
 	next func() (text []byte, served func(), more bool)
 	done chan struct{} // closed when there are no more messages
+	pool pool          // serves messages while they are slow
 
 	mu    sync.Mutex
 	watch *time.Timer
@@ -41,6 +43,7 @@ type pump struct {
 // still be running.
 func (c *Conn) Pump(ctx context.Context, next func() (text []byte, served func(), more bool)) {
 	p := &pump{conn: c, ctx: ctx, next: next, done: make(chan struct{})}
+	p.pool = pool{serve: p.serve, done: p.done, next: make(chan *batch)}
 	p.watch = time.AfterFunc(time.Hour, p.check)
 	p.watch.Stop()
 	// A separate goroutine, because a call may block it beyond the end of the
@@ -65,7 +68,7 @@ func (p *pump) run() {
 		}
 		turn, separate := p.startInline()
 		if separate {
-			go p.serve(b)
+			p.pool.start(b)
 			continue
 		}
 		if !p.serveInline(b, turn) {
@@ -151,4 +154,63 @@ func (p *pump) overdue() bool {
 	}
 	p.busy, p.armed, p.slow = false, false, true
 	return true
+}
+
+// maxIdle is the maximum number of idle goroutines of a pool.
+const maxIdle = 16
+
+// idleTime is how long an idle goroutine waits for a message. It keeps its stack
+// meanwhile.
+const idleTime = time.Second
+
+// pool serves messages in goroutines. A goroutine that has served a message waits
+// for another one, because its stack has grown already: growing it again costs a
+// sixth of a call.
+type pool struct {
+	// fixed at creation
+	serve func(*batch)
+	done  <-chan struct{} // closed when no message follows
+	next  chan *batch     // receives a message for an idle goroutine
+
+	idle atomic.Int32 // idle goroutines, at most maxIdle
+}
+
+// start serves a message in another goroutine.
+func (p *pool) start(b *batch) {
+	select {
+	case p.next <- b:
+	default:
+		go p.run(b)
+	}
+}
+
+// run serves a message, and then others while they arrive in time.
+func (p *pool) run(b *batch) {
+	var timer *time.Timer
+	for b != nil {
+		p.serve(b)
+		if p.idle.Add(1) > maxIdle {
+			p.idle.Add(-1)
+			return
+		}
+		if timer == nil {
+			timer = time.NewTimer(idleTime)
+		} else {
+			timer.Reset(idleTime)
+		}
+		b = p.wait(timer)
+		p.idle.Add(-1)
+	}
+}
+
+// wait returns the next message, or nil if none arrives in time.
+func (p *pool) wait(timer *time.Timer) *batch {
+	defer timer.Stop()
+	select {
+	case b := <-p.next:
+		return b
+	case <-timer.C:
+	case <-p.done:
+	}
+	return nil
 }
