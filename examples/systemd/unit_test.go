@@ -26,8 +26,7 @@ var directives = map[string]string{
 
 	"Service.DynamicUser": "yes", "Service.UMask": "0077",
 	"Service.StateDirectory": "mcpd", "Service.StateDirectoryMode": "0700", "Service.RuntimeDirectory": "mcpd", "Service.RuntimeDirectoryMode": "0700",
-	"Service.LoadCredential": "crm_token:/etc/mcpd/credentials/crm_token",
-	"Service.MemoryMax":      "4G", "Service.TasksMax": "512", "Service.LimitNOFILE": "16384",
+	"Service.MemoryMax": "4G", "Service.TasksMax": "512", "Service.LimitNOFILE": "16384",
 
 	"Service.NoNewPrivileges": "yes", "Service.CapabilityBoundingSet": "", "Service.AmbientCapabilities": "",
 	"Service.ProtectSystem": "strict", "Service.ProtectHome": "yes", "Service.PrivateTmp": "yes", "Service.PrivateDevices": "yes", "Service.PrivateIPC": "yes",
@@ -93,7 +92,7 @@ func TestUnit_systemdAnalyze(t *testing.T) {
 	}
 	// The program is not installed here, and some machines have a systemd older than
 	// Type=notify-reload.
-	text := bytes.ReplaceAll(source(t), []byte("/usr/local/bin/mcpd serve"), []byte("/bin/true serve"))
+	text := bytes.ReplaceAll(source(t), []byte("ExecStart=mcpd serve"), []byte("ExecStart=/bin/true serve"))
 	text = bytes.ReplaceAll(text, []byte("Type=notify-reload"), []byte("Type=notify"))
 	path := filepath.Join(t.TempDir(), "mcpd.service")
 	if err := os.WriteFile(path, text, 0o644); err != nil {

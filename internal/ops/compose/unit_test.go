@@ -22,8 +22,7 @@ func TestUnit_matchesExample(t *testing.T) {
 	}
 	d := samples.Coding()
 	d.State, d.Upstreams = true, nil
-	d.Secrets = []compose.Secret{{Name: "crm_token", File: "crm_token"}}
-	d.Reads = []string{"crm_token"}
+	d.Secrets, d.Reads = nil, nil
 	_, want, _ := strings.Cut(string(shipped), "\n")
 	_, got, _ := strings.Cut(samples.Written(t, d)["mcpd.service"], "\n")
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -37,7 +36,7 @@ func TestUnit_systemdAnalyze(t *testing.T) {
 	if err != nil {
 		t.Skip("SKIPPED: systemd-analyze is not installed")
 	}
-	text := strings.ReplaceAll(samples.Written(t, samples.Rich())["mcpd.service"], "/usr/local/bin/mcpd serve", "/bin/true serve")
+	text := strings.ReplaceAll(samples.Written(t, samples.Rich())["mcpd.service"], "ExecStart=mcpd serve", "ExecStart=/bin/true serve")
 	text = strings.ReplaceAll(text, "Type=notify-reload", "Type=notify") // newer than some versions of systemd
 	path := filepath.Join(t.TempDir(), "mcpd.service")
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
