@@ -87,7 +87,7 @@ need_postgres() {
 # packages_with PREFIX: prints the packages whose tests have functions of that prefix.
 # Linking the tests of all packages takes longer than running them.
 packages_with() {
-  grep -rlE "^func $1" --include='*_test.go' --exclude-dir=.ci . | grep -v '^./internal/ops/compose/checks/' | xargs -n 1 dirname | sort -u # separate module
+  grep -rlE "^func $1" --include='*_test.go' --exclude-dir=.ci . | grep -vE '^./(internal/ops/compose/checks|packaging)/' | xargs -n 1 dirname | sort -u # separate modules
 }
 
 # racing: prints the packages that start goroutines, in code or tests, and those whose
