@@ -1,0 +1,427 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/mcpd/mcpd/bench/peers/servers/workload"
+)
+
+// mode is a way to reach a server.
+type mode struct {
+	name      string
+	title     string
+	transport string // http, sse, websocket or stdio
+	revision  string
+	sessions  bool
+}
+
+var modes = []mode{
+	{"http", "HTTP 2026-07-28", "http", modern, false},
+	{"http-session", "HTTP 2025-11-25, session", "http", legacy, true},
+	{"http-stateless", "HTTP 2025-11-25, no session", "http", legacy, false},
+	{"sse", "HTTP+SSE 2025-11-25", "sse", legacy, true},
+	{"websocket", "WebSocket 2026-07-28", "websocket", modern, false},
+	{"stdio", "stdio 2026-07-28", "stdio", modern, false},
+	{"stdio-legacy", "stdio 2025-11-25", "stdio", legacy, true},
+}
+
+func modeNamed(name string) mode {
+	for _, m := range modes {
+		if m.name == name {
+			return m
+		}
+	}
+	panic("unknown mode " + name) // names are constants
+}
+
+// server is a program in one configuration.
+type server struct {
+	name, title string
+	program     string // bare, embedded, gosdk, mcpgo, mcpd or node
+	modes       []string
+	executor    string   // of mcpd
+	config      []string // blocks of mcpd.hcl
+}
+
+// Blocks of mcpd.hcl. They allow all calls.
+const (
+	policyBlock = `
+policy "positive" {
+  tools  = ["add"]
+  deny   = "args.a < 0.0"
+  reason = "Only positive numbers"
+}
+`
+	limitBlock = `
+limit "per_caller" {
+  key   = "principal.id"
+  rate  = "1000000/s"
+  burst = 1000000
+}
+`
+	auditBlock = `
+audit {
+  path = "audit/mcpd.jsonl"
+}
+`
+)
+
+var (
+	mcpdModes = []string{"http", "http-session", "sse", "websocket", "stdio", "stdio-legacy"}
+	sdkModes  = []string{"http", "http-session", "http-stateless", "sse", "stdio", "stdio-legacy"}
+	bareModes = []string{"http", "http-session", "http-stateless", "stdio", "stdio-legacy"}
+)
+
+// baseline is the name of the server that the others are compared with.
+const baseline = "bare"
+
+// The HTTP of the bare handler does not depend on the revision: it is the baseline of
+// HTTP+SSE and WebSocket too.
+var servers = []server{
+	{name: baseline, title: "bare handler", program: "bare", modes: append(bareModes, "sse", "websocket")},
+	{name: "mcpd-go", title: "mcpd, tool in Go", program: "embedded", modes: mcpdModes},
+	{name: "mcpd-inline", title: "mcpd, script inline", program: "mcpd", executor: "inline", modes: mcpdModes},
+	{name: "mcpd-worker", title: "mcpd, script in a worker", program: "mcpd", executor: "worker", modes: mcpdModes},
+	{name: "go-sdk", title: "go-sdk", program: "gosdk", modes: sdkModes},
+	{name: "mcp-go", title: "mcp-go", program: "mcpgo", modes: sdkModes},
+	{name: "typescript", title: "TypeScript SDK", program: "node", modes: sdkModes},
+
+	{name: "mcpd-go-policy", title: "mcpd, tool in Go, policy", program: "embedded", config: []string{policyBlock}},
+	{name: "mcpd-go-limit", title: "mcpd, tool in Go, limit", program: "embedded", config: []string{limitBlock}},
+	{name: "mcpd-go-audit", title: "mcpd, tool in Go, audit", program: "embedded", config: []string{auditBlock}},
+	{name: "mcpd-go-all", title: "mcpd, tool in Go, all three", program: "embedded", config: []string{policyBlock, limitBlock, auditBlock}},
+	{name: "mcpd-inline-policy", title: "mcpd, script inline, policy", program: "mcpd", executor: "inline", config: []string{policyBlock}},
+	{name: "mcpd-inline-limit", title: "mcpd, script inline, limit", program: "mcpd", executor: "inline", config: []string{limitBlock}},
+	{name: "mcpd-inline-audit", title: "mcpd, script inline, audit", program: "mcpd", executor: "inline", config: []string{auditBlock}},
+	{name: "mcpd-inline-all", title: "mcpd, script inline, all three", program: "mcpd", executor: "inline", config: []string{policyBlock, limitBlock, auditBlock}},
+	{name: "mcpd-worker-policy", title: "mcpd, script in a worker, policy", program: "mcpd", executor: "worker", config: []string{policyBlock}},
+	{name: "mcpd-worker-limit", title: "mcpd, script in a worker, limit", program: "mcpd", executor: "worker", config: []string{limitBlock}},
+	{name: "mcpd-worker-audit", title: "mcpd, script in a worker, audit", program: "mcpd", executor: "worker", config: []string{auditBlock}},
+	{name: "mcpd-worker-all", title: "mcpd, script in a worker, all three", program: "mcpd", executor: "worker", config: []string{policyBlock, limitBlock, auditBlock}},
+}
+
+func serverNamed(name string) server {
+	for _, s := range servers {
+		if s.name == name {
+			return s
+		}
+	}
+	panic("unknown server " + name) // names are constants
+}
+
+// site is where the servers run.
+type site struct {
+	dir  string // directory for their files
+	bin  string // directory with their programs
+	node string // directory with the TypeScript server and its packages; empty without node
+}
+
+//go:embed servers/typescript/package.json servers/typescript/server.mjs
+var typescript embed.FS
+
+// build compiles all programs. It must run in the directory of this module.
+func (s *site) build(ctx context.Context) error {
+	s.bin = filepath.Join(s.dir, "bin")
+	for _, c := range [][]string{
+		{"build", "-trimpath", "-ldflags=-s -w", "-o", s.bin + "/", "./servers/..."},
+		{"build", "-C", "../..", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(s.bin, "mcpd"), "./cmd/mcpd"},
+	} {
+		cmd := exec.CommandContext(ctx, "go", c...)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("go %s: %w\n%s", strings.Join(c, " "), err, out)
+		}
+	}
+	return nil
+}
+
+// installNode puts the TypeScript server into a directory of the user's cache, with its
+// packages. If install is false, it uses only packages that are there.
+func (s *site) installNode(ctx context.Context, install bool) error {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(cache, "mcpd-peers", "typescript")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	manifest, err := typescript.ReadFile("servers/typescript/package.json")
+	if err != nil {
+		return err
+	}
+	installed := filepath.Join(dir, "installed.json") // the manifest of node_modules
+	if old, _ := os.ReadFile(installed); string(old) != string(manifest) {
+		if !install {
+			return errors.New("the packages are not installed")
+		}
+		if err := os.WriteFile(filepath.Join(dir, "package.json"), manifest, 0o644); err != nil {
+			return err
+		}
+		cmd := exec.CommandContext(ctx, "npm", "install", "--no-audit", "--no-fund", "--loglevel=error")
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("npm install: %w\n%s", err, out)
+		}
+		if err := os.WriteFile(installed, manifest, 0o644); err != nil {
+			return err
+		}
+	}
+	program, err := typescript.ReadFile("servers/typescript/server.mjs")
+	if err != nil {
+		return err
+	}
+	s.node = dir
+	return os.WriteFile(filepath.Join(dir, "server.mjs"), program, 0o644)
+}
+
+// available reports whether the program of a server exists.
+func (s *site) available(v server) bool { return v.program != "node" || s.node != "" }
+
+// size returns the size of a server's program in bytes. For the TypeScript SDK it is
+// the size of node.
+func (s *site) size(v server) (int64, error) {
+	path := filepath.Join(s.bin, v.program)
+	if v.program == "node" {
+		path = s.nodeProgram()
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+func (s *site) nodeProgram() string {
+	return filepath.Join(s.node, "node_modules", "node", "bin", "node")
+}
+
+// command returns the command of a server with a number of tools.
+func (s *site) command(v server, m mode, tools int) (*exec.Cmd, string, error) {
+	work, err := os.MkdirTemp(s.dir, v.name+"-")
+	if err != nil {
+		return nil, "", err
+	}
+	if v.config != nil {
+		if err := os.WriteFile(filepath.Join(work, "mcpd.hcl"), []byte(strings.Join(v.config, "")), 0o600); err != nil {
+			return nil, "", err
+		}
+	}
+	transport := m.transport
+	if transport == "websocket" || transport == "sse" && (v.program == "bare" || v.program == "embedded") {
+		transport = "http" // the same server
+	}
+	args := []string{"--transport", transport, "--tools", strconv.Itoa(tools)}
+	if m.sessions && transport == "http" {
+		args = append(args, "--sessions")
+	}
+	program := filepath.Join(s.bin, v.program)
+	switch v.program {
+	case "embedded":
+		if v.config != nil {
+			args = append(args, "--config", work)
+		}
+	case "node":
+		program = s.nodeProgram()
+		if args = append([]string{filepath.Join(s.node, "server.mjs")}, args...); m.revision == modern {
+			args = append(args, "--modern")
+		}
+	case "mcpd":
+		if err := writeTools(filepath.Join(work, "tools.d"), tools); err != nil {
+			return nil, "", err
+		}
+		args = []string{"serve", "--executor", v.executor, "--state", "memory", "--control", "off"}
+		if transport == "stdio" {
+			args = append(args, "--stdio")
+		} else {
+			args = append(args, "--listen", "127.0.0.1:0")
+		}
+	}
+	cmd := exec.Command(program, args...)
+	cmd.Dir = work
+	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+work, "NODE_ENV=production")
+	return cmd, work, nil
+}
+
+// addTool is a tool file.
+const addTool = `tool %q {
+  description = %q
+
+  input "a" { type = number }
+  input "b" { type = number }
+  output "sum" { type = number }
+
+  run = <<JS
+    return { sum: input.a + input.b };
+  JS
+}
+`
+
+// writeTools writes the tools of mcpd, one file each.
+func writeTools(dir string, count int) error {
+	files := map[string]string{
+		"add": fmt.Sprintf(addTool, "add", workload.AddDescription),
+		"blob": fmt.Sprintf("tool \"blob\" {\n  description = %q\n\n  run = <<JS\n    return %q.repeat(%d);\n  JS\n}\n",
+			workload.BlobDescription, workload.Row, workload.Rows),
+	}
+	for _, name := range workload.Fillers(count) {
+		files[name] = fmt.Sprintf(addTool, name, workload.FillerDescription)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name+".hcl"), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// process is a running server.
+type process struct {
+	server  server
+	mode    mode
+	id      int
+	started time.Time
+	work    string // its directory
+	address string // of HTTP
+	pipes   pipes
+
+	cmd    *exec.Cmd
+	log    *tail
+	exited chan error
+}
+
+// start starts a server. Over HTTP it waits for the address.
+func (s *site) start(v server, m mode, tools int) (*process, error) {
+	cmd, work, err := s.command(v, m, tools)
+	if err != nil {
+		return nil, err
+	}
+	p := &process{server: v, mode: m, cmd: cmd, work: work, log: &tail{}, exited: make(chan error, 1)}
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	var stdout io.ReadCloser
+	if m.transport == "stdio" {
+		if p.pipes.toServer, err = cmd.StdinPipe(); err != nil {
+			return nil, err
+		}
+		if stdout, err = cmd.StdoutPipe(); err != nil {
+			return nil, err
+		}
+		p.pipes.fromServer = stdout
+	}
+	p.started = time.Now()
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", v.name, err)
+	}
+	p.id = cmd.Process.Pid
+	addresses := make(chan string, 1)
+	go p.follow(stderr, addresses)
+	if m.transport == "stdio" {
+		return p, nil
+	}
+	select {
+	case p.address = <-addresses:
+		return p, nil
+	case err := <-p.exited:
+		return nil, fmt.Errorf("%s exited: %w\n%s", v.name, err, p.log)
+	case <-time.After(2 * patience):
+		return nil, errors.Join(fmt.Errorf("%s does not listen\n%s", v.name, p.log), p.stop())
+	}
+}
+
+var listening = regexp.MustCompile(`on http://([^ /"]+)/`)
+
+// follow reads the log of a server, and waits for its exit.
+func (p *process) follow(log io.Reader, addresses chan<- string) {
+	lines := bufio.NewScanner(log)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		p.log.add(lines.Text())
+		if found := listening.FindStringSubmatch(lines.Text()); found != nil {
+			select {
+			case addresses <- found[1]:
+			default:
+			}
+		}
+	}
+	_, _ = io.Copy(io.Discard, log)
+	state, err := p.cmd.Process.Wait()
+	if err == nil && !state.Success() {
+		err = errors.New(state.String())
+	}
+	p.exited <- err
+}
+
+// stop asks a server to exit, kills it if it does not, and removes its files.
+func (p *process) stop() error {
+	defer os.RemoveAll(p.work)
+	if p.pipes.toServer != nil {
+		_ = p.pipes.toServer.Close()
+	} else {
+		_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	}
+	select {
+	case <-p.exited:
+	case <-time.After(5 * time.Second):
+		_ = p.cmd.Process.Kill()
+		<-p.exited
+	}
+	return nil
+}
+
+// dial opens connections for a number of callers.
+func (p *process) dial(callers int) (all []connection, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s: connect over %s: %w\n%s", p.server.name, p.mode.name, err, p.log)
+		}
+	}()
+	if p.mode.transport == "stdio" {
+		lines, err := dialLines(p.pipes, p.mode)
+		if err != nil {
+			return nil, err
+		}
+		if callers == 1 {
+			return []connection{lines}, nil
+		}
+		return share(lines, callers), nil
+	}
+	for range callers {
+		var c connection
+		var err error
+		switch {
+		case p.mode.transport == "http" || p.server.name == baseline:
+			c, err = dialHTTP(p.address, "/mcp", p.mode)
+		case p.mode.transport == "sse":
+			c, err = dialEvents(p.address, p.mode)
+		case p.mode.transport == "websocket":
+			c, err = dialSocket(p.address)
+		}
+		if err != nil {
+			for _, c := range all {
+				_ = c.Close()
+			}
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
