@@ -95,9 +95,9 @@ packages_with() {
 # nothing.
 racing() {
   local starts='^[[:space:]]*go [A-Za-z_(]|errgroup|\.Go\(|AfterFunc\(' found helper
-  found=$(grep -rlE "$starts" --include='*.go' --exclude-dir=testdata --exclude-dir=.ci .)
+  found=$(grep -rlE "$starts" --include='*.go' --exclude-dir=testdata --exclude-dir=.ci --exclude-dir=peers .)
   for helper in $(xargs -n 1 dirname <<<"$found" | grep 'test$' | sort -u); do
-    found+=$'\n'$(grep -rlF "\"github.com/mcpd/mcpd/${helper#./}\"" --include='*_test.go' --exclude-dir=testdata --exclude-dir=.ci .) || true
+    found+=$'\n'$(grep -rlF "\"github.com/mcpd/mcpd/${helper#./}\"" --include='*_test.go' --exclude-dir=testdata --exclude-dir=.ci --exclude-dir=peers .) || true
   done
   xargs -n 1 dirname <<<"$found" | sort -u
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -30,6 +31,7 @@ type row struct {
 	Ratio  float64 `json:"ratio"`  // of CPU to the bare handler in the same round; 0 without it
 	P50    float64 `json:"p50_us"`
 	P99    float64 `json:"p99_us"`
+	Tail   float64 `json:"p99_ratio"` // of P99, as Ratio
 	Rate   float64 `json:"calls_per_second"`
 }
 
@@ -77,14 +79,7 @@ func (p plan) scenarios() []scenario {
 			Name: fmt.Sprintf("%s/%s/%d", work, m.name, callers), Title: title + ", " + m.title,
 			Work: work, Mode: m.name, Callers: callers, Tools: tools, servers: only,
 		}
-		switch {
-		case m.transport != "stdio" && callers == 1:
-			s.Title += ", 1 connection"
-		case m.transport != "stdio":
-			s.Title += fmt.Sprintf(", %d connections", callers)
-		case callers > 1:
-			s.Title += fmt.Sprintf(", %d calls in flight", callers)
-		}
+		s.Title += ", " + m.load(callers)
 		if work == "list" {
 			s.Name += fmt.Sprintf("/%d", tools)
 		}
@@ -113,6 +108,18 @@ func (p plan) scenarios() []scenario {
 	return all
 }
 
+// load describes the number of callers.
+func (m mode) load(callers int) string {
+	noun := "connection"
+	if m.transport == "stdio" {
+		noun = "call in flight"
+	}
+	if callers > 1 {
+		noun = strings.Replace(noun+"s", "call in flights", "calls in flight", 1)
+	}
+	return fmt.Sprintf("%d %s", callers, noun)
+}
+
 // serving returns the names of the servers that serve a mode, without policies, limits
 // and audit.
 func serving(m mode) (names []string) {
@@ -128,7 +135,7 @@ func serving(m mode) (names []string) {
 // audit.
 func guarded(m mode, callers int) scenario {
 	s := scenario{
-		Name: fmt.Sprintf("guarded/%s/%d", m.name, callers), Title: fmt.Sprintf("add(a, b) with policy, limit and audit, %s, %d callers", m.title, callers),
+		Name: fmt.Sprintf("guarded/%s/%d", m.name, callers), Title: "add(a, b) with policy, limit and audit, " + m.title + ", " + m.load(callers),
 		Work: "add", Mode: m.name, Callers: callers, Tools: fewTools,
 	}
 	for _, v := range servers {
@@ -291,13 +298,14 @@ func summarize(rows []row) {
 	base := slices.IndexFunc(rows, func(r row) bool { return r.Server == baseline })
 	for i := range rows {
 		r := &rows[i]
-		var ratios []float64
-		for j, one := range r.Rounds {
-			if base >= 0 {
+		if base >= 0 {
+			var ratios, tails []float64
+			for j, one := range r.Rounds {
 				ratios = append(ratios, one.CPU/rows[base].Rounds[j].CPU)
+				tails = append(tails, one.P99/rows[base].Rounds[j].P99)
 			}
+			r.Ratio, r.Tail = median(ratios), median(tails)
 		}
-		r.Ratio = median(ratios)
 		r.CPU = medianOf(r.Rounds, func(o round) float64 { return o.CPU })
 		r.P50 = medianOf(r.Rounds, func(o round) float64 { return o.P50 })
 		r.P99 = medianOf(r.Rounds, func(o round) float64 { return o.P99 })
@@ -311,4 +319,27 @@ func medianOf[T any](all []T, figure func(T) float64) float64 {
 		values = append(values, figure(one))
 	}
 	return median(values)
+}
+
+// median returns the middle of the values, or the mean of the middle two.
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	half := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[half]
+	}
+	return (sorted[half-1] + sorted[half]) / 2
+}
+
+// percentile returns the smallest of the sorted values that at least a share of all
+// values do not exceed.
+func percentile(sorted []time.Duration, share float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	rank := int(share*float64(len(sorted)) + 0.999999)
+	return sorted[max(0, min(rank, len(sorted))-1)]
 }

@@ -86,7 +86,10 @@ func run(ctx context.Context) error {
 			fmt.Fprintln(os.Stderr, "skip the TypeScript SDK:", err)
 		}
 	}
-	r := results{Machine: thisMachine(), Command: strings.Join(os.Args[1:], " "), Rounds: set.plan.rounds, Versions: versions(s)}
+	r := results{Machine: thisMachine(), Command: strings.Join(os.Args[1:], " "), Rounds: set.plan.rounds, ManyTools: set.plan.manyTool}
+	if r.Versions, err = s.versions(); err != nil {
+		return err
+	}
 	if err := s.measureAll(ctx, set, &r); err != nil {
 		return err
 	}

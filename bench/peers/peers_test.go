@@ -2,10 +2,12 @@ package main
 
 import (
 	"bufio"
+	"encoding/xml"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -251,6 +253,52 @@ func TestMessage_next(t *testing.T) {
 	} {
 		if m.check([]byte(wrong)) == nil {
 			t.Errorf("accepts %s", wrong)
+		}
+	}
+}
+
+// TestResults_write writes tables and charts of invented results, and parses the charts.
+func TestResults_write(t *testing.T) {
+	r := results{Machine: thisMachine(), Rounds: 1, ManyTools: 10_000}
+	for _, sc := range fullPlan.scenarios() {
+		for _, name := range sc.servers {
+			v := serverNamed(name)
+			sc.Rows = append(sc.Rows, row{Server: name, Title: v.title, Rounds: []round{{10, 12.5, 100, 1234.5, 8000}}})
+		}
+		summarize(sc.Rows)
+		r.Scenarios = append(r.Scenarios, sc)
+	}
+	r.Startups = []startup{{Server: "go-sdk", Title: "go-sdk <&>", Cold: 12, Idle: 8 << 20}}
+	r.Reloads = []reload{{Title: "mcpd", Tools: 10, IdleMedian: 13}}
+	dir := t.TempDir()
+	table := r.markdown()
+	if err := r.write(dir, table); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"| mcpd, tool in Go | 1.00 | 1.00 | 1.00 | 1.00 | 1.00 |", "| 12.5 | 100 | 1,234 | 1.00 | 8,000 |", "| 10,000 tools, MiB |"} {
+		if !strings.Contains(table, want) {
+			t.Errorf("table lacks %q", want)
+		}
+	}
+	charts, err := filepath.Glob(filepath.Join(dir, "*.svg"))
+	if err != nil || len(charts) != 6 {
+		t.Fatalf("%d charts, %v", len(charts), err)
+	}
+	for _, file := range charts {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := xml.Unmarshal(text, new(struct{})); err != nil {
+			t.Errorf("%s: %v", filepath.Base(file), err)
+		}
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for f, want := range map[float64]string{0: "0.00", 1.234: "1.23", 9.996: "10.0", 99.96: "100", 999.4: "999", 1000: "1,000", 1234567: "1,234,567", -1.5: "-1.50"} {
+		if got := number(f); got != want {
+			t.Errorf("number(%g) = %s, want %s", f, got, want)
 		}
 	}
 }

@@ -2,11 +2,9 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -20,6 +18,7 @@ type results struct {
 	Rounds    int        `json:"rounds"`
 	Versions  []string   `json:"versions"`
 	Scenarios []scenario `json:"scenarios"`
+	ManyTools int        `json:"many_tools"` // of the startups
 	Startups  []startup  `json:"startups"`
 	Reloads   []reload   `json:"reloads"`
 }
@@ -49,28 +48,6 @@ func thisMachine() machine {
 	return m
 }
 
-// versions returns the compared libraries with their versions.
-func versions(s *site) (all []string) {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, dep := range info.Deps {
-			switch dep.Path {
-			case "github.com/modelcontextprotocol/go-sdk", "github.com/mark3labs/mcp-go":
-				all = append(all, dep.Path+" "+dep.Version)
-			}
-		}
-	}
-	if s.node == "" {
-		return all
-	}
-	var manifest struct{ Dependencies map[string]string }
-	if text, err := typescript.ReadFile("servers/typescript/package.json"); err == nil && json.Unmarshal(text, &manifest) == nil {
-		for _, name := range []string{"@modelcontextprotocol/server", "@modelcontextprotocol/sdk", "node"} {
-			all = append(all, name+" "+manifest.Dependencies[name])
-		}
-	}
-	return all
-}
-
 // markdown returns the results as tables.
 func (r *results) markdown() string {
 	var out strings.Builder
@@ -79,13 +56,14 @@ func (r *results) markdown() string {
 		strings.TrimSpace("go run -C bench/peers . "+r.Command), r.Rounds, strings.Join(r.Versions, ", "))
 	r.summary(&out)
 	for _, sc := range r.Scenarios {
-		fmt.Fprintf(&out, "\n## %s\n\n| %s | × bare | processor time, µs | p50, µs | p99, µs | calls/s |\n|---|---|---|---|---|---|\n", sc.Title, code(sc.Name))
+		fmt.Fprintf(&out, "\n## %s\n\n| %s | × bare | processor time, µs | p50, µs | p99, µs | p99 × bare | calls/s |\n|---|---|---|---|---|---|---|\n", sc.Title, code(sc.Name))
 		for _, one := range sc.Rows {
-			fmt.Fprintf(&out, "| %s | %s | %s | %s | %s | %s |\n", one.Title, number(one.Ratio), number(one.CPU), number(one.P50), number(one.P99), number(one.Rate))
+			fmt.Fprintf(&out, "| %s | %s | %s | %s | %s | %s | %s |\n", one.Title, number(one.Ratio), number(one.CPU), number(one.P50), number(one.P99), number(one.Tail), number(one.Rate))
 		}
 	}
 	r.startupTable(&out)
 	r.reloadTable(&out)
+	r.fasterTable(&out)
 	return out.String()
 }
 
@@ -160,14 +138,15 @@ func (r *results) startupTable(out *strings.Builder) {
 	if len(r.Startups) == 0 {
 		return
 	}
-	out.WriteString("\n## Start and memory\n\n| `startup` | program, MB | cold start, ms | processor time, ms | idle, MiB | processes | session, KiB | tool, KiB | start with many tools, ms |\n|---|---|---|---|---|---|---|---|---|\n")
+	fmt.Fprintf(out, "\n## Start and memory\n\n| `startup` | program, MB | cold start, ms | processor time, ms | idle, MiB | processes | session, KiB | tool, KiB | %s tools, MiB | start with them, ms |\n|---|---|---|---|---|---|---|---|---|---|\n",
+		number(float64(r.ManyTools)))
 	for _, one := range r.Startups {
 		session := "–"
 		if one.Server != baseline {
 			session = number(float64(one.Session) / (1 << 10))
 		}
-		fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %d | %s | %s | %s |\n", one.Title, number(float64(one.Program)/1e6), number(one.Cold), number(one.ColdCPU),
-			number(float64(one.Idle)/(1<<20)), one.Processes, session, number(float64(one.Tool)/(1<<10)), number(one.Many))
+		fmt.Fprintf(out, "| %s | %s | %s | %s | %s | %d | %s | %s | %s | %s |\n", one.Title, number(float64(one.Program)/1e6), number(one.Cold), number(one.ColdCPU),
+			number(float64(one.Idle)/(1<<20)), one.Processes, session, number(float64(one.Tool)/(1<<10)), number(float64(one.ManyBytes)/(1<<20)), number(one.Many))
 	}
 }
 
@@ -179,6 +158,24 @@ func (r *results) reloadTable(out *strings.Builder) {
 	for _, one := range r.Reloads {
 		fmt.Fprintf(out, "| %s | %d | %s | %s | %s | %s | %s | %s |\n", one.Title, one.Tools, number(one.IdleMedian), number(one.IdleMax),
 			number(one.LoadMedian), number(one.LoadMax), number(one.P99), number(one.P99Reload))
+	}
+}
+
+// fasterTable writes the rows of peers that use less processor time than a row of mcpd
+// in the same scenario.
+func (r *results) fasterTable(out *strings.Builder) {
+	var lines strings.Builder
+	for _, sc := range r.Scenarios {
+		for _, ours := range sc.Rows {
+			for _, peer := range sc.Rows {
+				if strings.HasPrefix(ours.Server, "mcpd-") && !strings.HasPrefix(peer.Server, "mcpd-") && peer.Server != baseline && peer.CPU < ours.CPU {
+					fmt.Fprintf(&lines, "| %s | %s | %s | %s |\n", code(sc.Name), peer.Title, ours.Title, number(ours.CPU/peer.CPU))
+				}
+			}
+		}
+	}
+	if lines.Len() > 0 {
+		fmt.Fprintf(out, "\n## Where another server uses less processor time\n\n| scenario | server | than | × |\n|---|---|---|---|\n%s", lines.String())
 	}
 }
 

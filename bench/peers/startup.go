@@ -17,7 +17,8 @@ type startup struct {
 	Processes int     `json:"processes"`
 	Session   int64   `json:"session_bytes"` // memory of another session
 	Tool      int64   `json:"tool_bytes"`    // memory of another tool
-	Many      float64 `json:"many_ms"`       // over HTTP, from the start to the first call with many tools
+	ManyBytes int64   `json:"many_bytes"`    // PSS with many tools
+	Many      float64 `json:"many_ms"`       // over HTTP, from the start to the first result with many tools
 }
 
 // startups measures all servers in turns.
@@ -96,6 +97,7 @@ func (s *site) measureMemory(v server, p plan, to *startup) error {
 	if err != nil {
 		return err
 	}
+	to.ManyBytes = many
 	to.Tool = (many - idle) / int64(p.manyTool-fewTools)
 	return nil
 }

@@ -1,7 +1,8 @@
 // Mcpgo serves the tools with github.com/mark3labs/mcp-go, as its documentation shows.
 // It is tuned for speed: HTTP is stateless where the client needs no session, stdio has
-// its default pool of workers, and the optional validation of results and log are off.
-// Arguments are validated, as by the other servers.
+// its default pool of workers, and the log is off. The library validates neither
+// arguments nor results by their schemas unless a program turns it on. Here it is off,
+// although the other libraries validate both.
 package main
 
 import (
@@ -37,7 +38,7 @@ func main() {
 }
 
 func newServer(count int) *server.MCPServer {
-	s := server.NewMCPServer("mcpgo", "1", server.WithToolCapabilities(false), server.WithInputSchemaValidation())
+	s := server.NewMCPServer("mcpgo", "1", server.WithToolCapabilities(false))
 	add := mcp.NewStructuredToolHandler(func(_ context.Context, _ mcp.CallToolRequest, in workload.AddIn) (workload.AddOut, error) {
 		return workload.Add(in), nil
 	})

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"time"
 
@@ -177,27 +176,4 @@ func parsePSS(text []byte) (int64, error) {
 		}
 	}
 	return 0, errors.New("smaps_rollup has no Pss")
-}
-
-// median returns the middle of the values, or the mean of the middle two.
-func median(values []float64) float64 {
-	if len(values) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(values))
-	half := len(sorted) / 2
-	if len(sorted)%2 == 1 {
-		return sorted[half]
-	}
-	return (sorted[half-1] + sorted[half]) / 2
-}
-
-// percentile returns the smallest of the sorted values that at least a share of all
-// values do not exceed.
-func percentile(sorted []time.Duration, share float64) time.Duration {
-	if len(sorted) == 0 {
-		return 0
-	}
-	rank := int(share*float64(len(sorted)) + 0.999999)
-	return sorted[max(0, min(rank, len(sorted))-1)]
 }
