@@ -56,7 +56,7 @@ func TestUpstream_maxTools(t *testing.T) {
 	if all := names(s); len(all) != 2000 || all[1999] != "lab_t1999" {
 		t.Errorf("%d tools are offered, at last %q", len(all), all[len(all)-1])
 	}
-	if told := warnings(s); !slices.Contains(told, `of the upstream "lab": 3 tools more than 2000 are left out`) {
+	if told := warnings(s); !slices.Contains(told, `upstream "lab": 3 tools are left out: the limit is 2000`) {
 		t.Errorf("the warnings are %q", told)
 	}
 	if lab := s.Status().Upstreams[0]; lab.NotServed != 3 || !slices.Contains(lab.LeftOut, "tool lab_t2002: an upstream can offer at most 2000") {

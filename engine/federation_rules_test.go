@@ -319,7 +319,7 @@ func TestUpstream_taskOnlyTool(t *testing.T) {
 		if diff := cmp.Diff([]string{"lab_asks", "lab_may", "lab_samples"}, names(s)); diff != "" {
 			t.Errorf("tools (-want +got)\n%s", diff)
 		}
-		if diff := cmp.Diff([]string{`of the upstream "lab": the tool "works" is left out: it can only be called as a task`}, warnings(s)); diff != "" {
+		if diff := cmp.Diff([]string{`upstream "lab": the tool "works" is left out: it can only be called as a task`}, warnings(s)); diff != "" {
 			t.Errorf("warnings (-want +got)\n%s", diff)
 		}
 	}

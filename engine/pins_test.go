@@ -119,7 +119,7 @@ func TestPins_changedTool(t *testing.T) {
 	if diff := cmp.Diff([]string{"lab_write"}, status.Upstreams[0].Quarantined); diff != "" || status.Health() != "tools in quarantine: 1 of lab" || !status.Ready() {
 		t.Errorf("the status is %q (-want +got)\n%s", status.Health(), diff)
 	}
-	if diff := cmp.Diff([]string{`of the upstream "lab": the tool "write" is left out: its definition differs from the accepted one: mcpd lock diff lab`}, warnings(s)); diff != "" {
+	if diff := cmp.Diff([]string{`upstream "lab": the tool "write" is left out: its definition differs from the accepted one: mcpd lock diff lab`}, warnings(s)); diff != "" {
 		t.Errorf("warnings (-want +got)\n%s", diff)
 	}
 	// A later tool is not accepted either.

@@ -265,5 +265,5 @@ func (s *externalStore) releaseUncertain(leased []call.LimitCharge) {
 }
 
 func (s *externalStore) logReleaseFailure(err error) {
-	s.logger.Warn("release rate limit place", slog.String("error", err.Error()))
+	s.logger.Warn("release rate limit lease", slog.String("error", err.Error()))
 }

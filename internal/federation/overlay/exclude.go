@@ -51,7 +51,7 @@ func (b *itemBuilder) excludeExcess(kind catalog.Kind, more []json.RawMessage, l
 	if len(more) == 0 {
 		return
 	}
-	b.warn("left-out", fmt.Sprintf("%d %ss more than %d are left out", len(more), kind, limit))
+	b.warn("left-out", fmt.Sprintf("%d %ss are left out: the limit is %d", len(more), kind, limit))
 	why := fmt.Sprintf("an upstream can offer at most %d", limit)
 	for _, entry := range more {
 		b.addExclusion(kind, decoded(b.redactor.RedactJSON(entry)).displayName(kind), why)
@@ -84,7 +84,7 @@ func (b *itemBuilder) warn(code, what string) {
 
 func (b *itemBuilder) newWarning(code, what string) diag.Diagnostic {
 	return diag.Diagnostic{
-		Severity: diag.Warning, Code: code, Range: b.upstream.NameRange, Summary: fmt.Sprintf("of the upstream %q: %s", b.upstream.Name, what),
+		Severity: diag.Warning, Code: code, Range: b.upstream.NameRange, Summary: fmt.Sprintf("upstream %q: %s", b.upstream.Name, what),
 	}
 }
 
