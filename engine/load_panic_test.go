@@ -291,7 +291,7 @@ func TestReload_panicOfListenerIsLogged(t *testing.T) {
 	if err != nil || len(report.Problems) != 0 || s.Snapshot().Tool("plus") == nil || !s.Status().Synchronized {
 		t.Errorf("reload: %+v, %v", report, err)
 	}
-	if notified != 1 || strings.Count(log.String(), "recover panic in load") != 2 {
+	if notified != 1 || strings.Count(log.String(), "recover panic in load") != 1 || strings.Count(log.String(), "recover panic in subscriber") != 1 {
 		t.Errorf("notified %d times, log:\n%s", notified, &log)
 	}
 }

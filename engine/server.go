@@ -159,7 +159,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("new server: %w", err), tel.close(context.Background()))
 	}
-	s := &Server{options: o, telemetry: tel, auditing: auditing{ready: !o.DeferReady}}
+	s := &Server{options: o, telemetry: tel, auditing: auditing{ready: !o.DeferReady}, subscribers: subscribers{logger: o.Logger}}
 	s.states = &state.Lazy{Path: o.StatePath, Optional: o.StateOptional, Options: state.Options{Now: o.Now}, Logger: o.Logger}
 	if parts.SQLite != nil {
 		s.states.File = parts.SQLite.OpenState

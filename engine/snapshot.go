@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -177,8 +178,9 @@ func (s *Snapshot) list(k call.Kind, hidden []byte) *Visible {
 }
 
 // subscribers are the functions to call after each published snapshot. They are safe for concurrent
-// use, and the zero value is ready to use.
+// use.
 type subscribers struct {
+	logger    *slog.Logger
 	mu        sync.Mutex
 	functions map[int]func(changed []string)
 	next      int
@@ -201,12 +203,21 @@ func (a *subscribers) add(fn func(changed []string)) (leave func()) {
 	}
 }
 
-// notify calls all registered functions, one after the other.
+// notify calls all registered functions, one after the other. It logs and recovers their panics.
 func (a *subscribers) notify(changed []string) {
 	a.mu.Lock()
 	listeners := slices.Collect(maps.Values(a.functions))
 	a.mu.Unlock()
 	for _, fn := range listeners {
-		fn(changed)
+		a.call(fn, changed)
 	}
+}
+
+func (a *subscribers) call(fn func(changed []string), changed []string) {
+	defer func() {
+		if recover() != nil {
+			a.logger.Error("recover panic in subscriber", slog.String("stack", string(debug.Stack())))
+		}
+	}()
+	fn(changed)
 }

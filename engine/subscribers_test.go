@@ -1,9 +1,26 @@
 package engine
 
 import (
+	"bytes"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 )
+
+// Changes of watched resources of upstream servers call notify outside a load.
+func TestSubscribers_panicDoesNotStopOthers(t *testing.T) {
+	var log bytes.Buffer
+	a := subscribers{logger: slog.New(slog.NewTextHandler(&log, nil))}
+	calls := 0
+	for range 3 {
+		a.add(func([]string) { calls++; panic("secret value") })
+	}
+	a.notify(nil)
+	if got := log.String(); calls != 3 || strings.Count(got, "recover panic in subscriber") != 3 || strings.Contains(got, "secret value") {
+		t.Errorf("%d calls, log:\n%s", calls, got)
+	}
+}
 
 func TestSubscribers_addAndLeave(t *testing.T) {
 	var a subscribers

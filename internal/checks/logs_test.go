@@ -20,6 +20,7 @@ var noRequest = map[string]string{
 	"engine Server.Audit":                                 aServer,
 	"engine Server.DropUserTokens":                        anOperator,
 	"engine Server.closeAudit":                            aLoad,
+	"engine subscribers.call":                             aLoad,
 	"engine Server.logLoad":                               aLoad,
 	"internal/execution/catalog":                          aLoad,
 	"engine Server.warnAuditChange":                       aLoad,
