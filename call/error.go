@@ -101,7 +101,7 @@ func (e *Error) forCaller() *Error {
 	return &c
 }
 
-// Code is one of the five reserved error codes of the RFC (section 14).
+// Code is one of the five reserved error codes of RFC-0001 (section 14).
 type Code string
 
 const (

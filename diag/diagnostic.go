@@ -3,11 +3,9 @@
 // A [Diagnostic] has a problem, its position and its fix. A [List] holds diagnostics in a stable
 // order, and is an error. A [Printer] prints a list like a compiler, with the source lines:
 //
-//	report, err := server.Load(ctx)
-//	if err != nil {
-//		return err // a diag.List if the files have errors
-//	}
-//	err = diag.Printer{Sources: report.Shown()}.Print(os.Stderr, report.Problems)
+//	report, err := server.Load(ctx) // the report is valid with an error, too
+//	printErr := diag.Printer{Sources: report.Shown()}.Print(os.Stderr, report.Problems)
+//	return errors.Join(err, printErr) // err is a diag.List if the files have errors
 //
 // A [Text] is source embedded in a file, such as a script in a tool file, and maps each byte to its
 // position in that file. [Suggest] finds the name that a misspelled name probably means.

@@ -22,7 +22,8 @@ func giveBack(ctx context.Context, _ identity.Agent, in struct{ Order string }) 
 
 // staffOnly allows the principals of one issuer.
 func staffOnly(in engine.PolicyInput) engine.Decision {
-	if in.Caller.Principal.Issuer != "https://login.example.com" {
+	who := in.Caller.Principal
+	if who.Kind != identity.KindToken || who.Issuer != "https://login.example.com" {
 		return engine.Deny("staff only")
 	}
 	return engine.Allow()

@@ -35,6 +35,9 @@ type ToolOptions struct {
 // returns the authenticated caller. If run ignores ctx past its timeout, the caller gets TIMEOUT
 // while run continues in the background.
 //
+// The caller gets the text of an error of run, whatever its type, with the code EXECUTION_ERROR: the
+// text must hold no secret and no path. A panic gives the caller a general text.
+//
 // The schemas are derived from In, which must be a struct, and Out, as encoding/json encodes them;
 // the jsonschema struct tag describes a field. A duplicate tool name, in Go or in a file, is an
 // error. Tools may be added while the server runs. While the files have errors, a new tool is
@@ -161,7 +164,7 @@ func modulesOf(modules []HostModule) []gomodule.Module {
 	return all
 }
 
-// Decision is the RFC's PolicyDecision (section 11), created by [Allow] and [Deny]. The zero
+// Decision is the PolicyDecision of RFC-0001 (section 11), created by [Allow] and [Deny]. The zero
 // Decision denies.
 type Decision struct {
 	allowed bool
@@ -176,7 +179,8 @@ func Allow() Decision { return Decision{allowed: true} }
 func Deny(reason string) Decision { return Decision{reason: reason} }
 
 // Policy is a Go policy. It is evaluated before every execution, after the policies of mcpd.hcl and
-// before those of tool files. A policy that panics denies.
+// before those of tool files. A policy that panics denies. It is not evaluated for lists: clients see
+// a tool that it denies to them. To hide tools, use policies in files.
 type Policy func(in PolicyInput) Decision
 
 // PolicyInput is the input of a [Policy]. Later versions may add fields.

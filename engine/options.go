@@ -21,7 +21,7 @@ import (
 
 // Options configure a [Server]. Only Name is required.
 type Options struct {
-	// Name and Version are defined by the RFC (section 7). The server block of mcpd.hcl overrides
+	// Name and Version are defined by RFC-0001 (section 7). The server block of mcpd.hcl overrides
 	// them and the next three fields.
 	Name, Version string
 	// Title is a display name, Description the purpose of the server, and Instructions advice for a

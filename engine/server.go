@@ -65,7 +65,7 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/audit"
 )
 
-// Server is the RFC's McpServer (section 7). It is safe for concurrent use.
+// Server is the McpServer of RFC-0001 (section 7). It is safe for concurrent use.
 type Server struct {
 	// Fixed at creation.
 	options   Options

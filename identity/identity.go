@@ -81,7 +81,7 @@ const (
 	MetadataBytes   = 4 << 10
 )
 
-// Agent is the RFC's AgentContext (section 10). Its fields are claims of the caller, except
+// Agent is the AgentContext of RFC-0001 (section 10). Its fields are claims of the caller, except
 // Verified and a RequestID that the server generated.
 type Agent struct {
 	// AgentID is [AnonymousAgent] if the caller claims none.
@@ -193,7 +193,7 @@ func CloneValue(value any) any {
 	}
 }
 
-// MarshalJSON encodes the agent as the RFC's AgentContext (section 10), with the names that scripts
+// MarshalJSON encodes the agent as the AgentContext of RFC-0001 (section 10), with the names that scripts
 // and hooks use: agent_id, model, request_id, metadata and verified. An unset model is null.
 func (a Agent) MarshalJSON() ([]byte, error) {
 	seen := struct {

@@ -1,5 +1,5 @@
 // Package serve serves an engine to clients: MCP over Streamable HTTP, HTTP+SSE,
-// WebSocket and stdio, the REST API of the RFC, health checks, and the OAuth
+// WebSocket and stdio, the REST API of RFC-0001, health checks, and the OAuth
 // callback pages for users who authorize the server.
 //
 // [New] returns a [Front]. Most programs call [Front.Run], which serves the

@@ -6,7 +6,11 @@ import (
 	"context"
 	"embed"
 	"log"
+	"log/slog"
+	"net"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
@@ -17,7 +21,11 @@ import (
 //go:embed *.hcl
 var files embed.FS
 
-func track(ctx context.Context, agent identity.Agent, in struct{ ID string }) (map[string]string, error) {
+type order struct {
+	ID string `json:"id" jsonschema:"the number of the order"`
+}
+
+func track(ctx context.Context, agent identity.Agent, in order) (map[string]string, error) {
 	caller, _ := engine.CallerFromContext(ctx)
 	return map[string]string{"state": in.ID + " is on its way to " + agent.AgentID, "principal": caller.Principal.ID}, nil
 }
@@ -30,15 +38,18 @@ func named(in engine.PolicyInput) engine.Decision {
 }
 
 func run(ctx context.Context, self string, o serve.Options) error {
-	executor, err := worker.NewExecutor(worker.Options{}, self, "embed", "worker")
+	executor, err := worker.NewExecutor(worker.Options{Logger: slog.Default()}, self, "embed", "worker")
 	if err != nil {
 		return err
 	}
-	server, err := engine.New(engine.Options{Name: "shop", Files: engine.Files{Tools: files}, Scripts: engine.Scripts{Executor: executor}, Policies: []engine.Policy{named}})
+	server, err := engine.New(engine.Options{
+		Name: "shop", Files: engine.Files{Tools: files}, Scripts: engine.Scripts{Executor: executor},
+		Policies: []engine.Policy{named}, Logger: slog.Default(),
+	})
 	if err != nil {
 		return err
 	}
-	if err := engine.AddTool(server, engine.ToolOptions{Name: "track_order"}, track); err != nil {
+	if err := engine.AddTool(server, engine.ToolOptions{Name: "track_order", Description: "Tells where an order is."}, track); err != nil {
 		return err
 	}
 	return serve.New(server, o).Run(ctx)
@@ -55,5 +66,10 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	log.Fatal(run(context.Background(), self, serve.Options{}))
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	listening := func(a net.Addr) { slog.Info("listening", "address", a.String()) }
+	if err := run(ctx, self, serve.Options{OnListen: listening}); err != nil {
+		log.Fatal(err)
+	}
 }

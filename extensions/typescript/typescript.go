@@ -1,4 +1,4 @@
-// Package typescript compiles scripts with syntax that the engine lacks: TypeScript, import,
+// Package typescript compiles scripts with syntax that the JavaScript engine lacks: TypeScript, import,
 // async generators and for await. A program that imports the package links esbuild.
 //
 //	engine.Options{Extensions: []engine.Extension{typescript.New()}}

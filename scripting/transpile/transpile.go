@@ -1,6 +1,6 @@
 // Package transpile has the interface between package scripting and a TypeScript compiler, so that
 // neither depends on the other. A [Transpiler] compiles TypeScript, import declarations and missing
-// syntax to JavaScript for the engine.
+// syntax to JavaScript for the JavaScript engine.
 package transpile
 
 import "github.com/mcpd/mcpd/diag"

@@ -13,9 +13,9 @@
 //
 // An [Executor] runs several calls in each process. A call that exceeds its deadline costs its
 // process. The parent keeps the journals of the other calls in that process, and runs these calls
-// again in another process. Programs whose calls end by themselves share no process with other
-// programs (see [rating]), and have reserved capacity (see [admission]). The code of an agent is
-// sent with its call, and both sides drop it with the call.
+// again in another process. A program is trusted after its calls have ended by themselves. Trusted programs share
+// no process with other programs, and a quarter of the capacity is reserved for them. The code of an
+// agent is sent with its call, and both sides drop it with the call.
 package worker
 
 import (

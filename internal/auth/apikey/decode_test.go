@@ -28,7 +28,7 @@ func whole(*Record) {}
 func TestDecode_errors(t *testing.T) {
 	good := line(t, whole)
 	for _, row := range []struct{ name, text, want string }{
-		{"no JSON", good + "\n\nsecret-text\n", "line 3: read JSON: the JSON text has an unexpected character instead of a value should be (at byte 0)"},
+		{"no JSON", good + "\n\nsecret-text\n", "line 3: read JSON: the JSON text has an unexpected character where a value should be (at byte 0)"},
 		{"truncated line", good[:40], "line 1: read JSON: "},
 		{"duplicate key", good + "\n" + good, "line 2: duplicate id; remove one of the two lines"},
 		{"misspelled member", strings.Replace(good, `"created"`, `"secret"`, 1), "line 1: a member has an unknown name or the wrong type"},

@@ -183,7 +183,7 @@ func (s *scanner) missing(what string) *Error {
 	if s.at == len(s.data) {
 		return syntax(s.at, "the JSON text ends where "+what+" should be")
 	}
-	return syntax(s.at, "the JSON text has an unexpected character instead of "+what+" should be")
+	return syntax(s.at, "the JSON text has an unexpected character where "+what+" should be")
 }
 
 // few is the number of names in an object that are compared one by one. Above it a set

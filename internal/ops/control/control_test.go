@@ -190,7 +190,7 @@ func TestServer_invalidRequest(t *testing.T) {
 		strings.Repeat("x", maxRequest):                        `{"control":1,"error":"a request must be a line of at most 4096 bytes within 5s"}` + "\n",
 		`{"control":1,"control":1,"do":"status"}` + "\n":       `{"control":1,"error":"read request: an object has two members of the same name (at byte 13)"}` + "\n",
 		`{"control":1,"do":{"a":{"b":{"c":[]}}}}` + "\n":       `{"control":1,"error":"read request: arrays and objects are nested deeper than the limit of 4 levels (at byte 33)"}` + "\n",
-		"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n":            `{"control":1,"error":"read request: the JSON text has an unexpected character instead of a value should be (at byte 0)"}` + "\n",
+		"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n":            `{"control":1,"error":"read request: the JSON text has an unexpected character where a value should be (at byte 0)"}` + "\n",
 	}
 	for text := range want {
 		got[text] = talk(t, path, text)
