@@ -70,6 +70,9 @@ var foreignWords = byName([]hint{
 })
 
 func foreignWord(s errorContext) string {
+	if s.this == "var" && s.after == "." || s.before == "var" && s.this == "." {
+		return "scripts read the variables of mcpd.hcl as vars.NAME"
+	}
 	for _, word := range []string{s.this, s.before} {
 		if instead := foreignWords[word]; instead != "" {
 			return instead

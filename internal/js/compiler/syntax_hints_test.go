@@ -49,6 +49,8 @@ func TestSyntaxHints(t *testing.T) {
 		{"if (input.a =< 1) {}", "<= instead of =<"},
 		{"if input.a == 1 { }", "in parentheses"},
 		{"string s = 'a'", "const or let"},
+		{"return var.stage + 'a'", "vars.NAME"},
+		{"var.stage", "vars.NAME"},
 		{"const x = ;", "a value is missing"},
 		{"const x =\nconst y = 2;", "a value is missing"},
 		{"const f = (x) => return x", "leave out return"},
