@@ -239,7 +239,7 @@ func TestProcessorTime(t *testing.T) {
 func TestMessage_next(t *testing.T) {
 	m := newMessage("add", modern, 2, 10)
 	m.next()
-	want := fmt.Sprintf(`{"jsonrpc":"2.0","id":12000001,"method":"tools/call","params":{"name":"add","arguments":{"a":1003,"b":9994},`)
+	want := `{"jsonrpc":"2.0","id":12000001,"method":"tools/call","params":{"name":"add","arguments":{"a":1003,"b":9994},`
 	if got := string(m.body[:len(want)]); got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
