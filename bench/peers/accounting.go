@@ -111,38 +111,6 @@ func clock(id int) (time.Duration, error) {
 	return time.Duration(t.Nano()), nil
 }
 
-// scheduled returns the sum of the processor time of the threads of a process that are
-// alive, from schedstat. The tests compare clock with it.
-func scheduled(id int) (total time.Duration, err error) {
-	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", id))
-	if err != nil {
-		return 0, err
-	}
-	for _, task := range tasks {
-		text, err := os.ReadFile(task)
-		if err != nil {
-			continue // the thread has exited
-		}
-		used, err := parseSchedstat(text)
-		if err != nil {
-			return 0, err
-		}
-		total += used
-	}
-	return total, nil
-}
-
-// parseSchedstat returns the first of the three numbers in schedstat: the processor
-// time in nanoseconds.
-func parseSchedstat(text []byte) (time.Duration, error) {
-	fields := bytes.Fields(text)
-	if len(fields) != 3 {
-		return 0, fmt.Errorf("parse %q: want 3 numbers", text)
-	}
-	n, err := strconv.ParseInt(string(fields[0]), 10, 64)
-	return time.Duration(n), err
-}
-
 // memory returns the proportional set size of a process and all its descendants in
 // bytes, and their number. A page that n processes share counts 1/n in each of them.
 func memory(root int) (size int64, count int, err error) {

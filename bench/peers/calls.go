@@ -183,7 +183,8 @@ func (s *site) join(v server, sc scenario) (*contender, error) {
 	c := &contender{process: p, row: row{Server: v.name, Title: v.title}, baseline: v.name == baseline}
 	connections, err := p.dial(sc.Callers)
 	if err != nil {
-		return nil, errors.Join(err, p.stop())
+		p.stop()
+		return nil, err
 	}
 	for i, conn := range connections {
 		c.callers = append(c.callers, &caller{connection: conn, message: newMessage(sc.Work, m.revision, i, sc.Tools)})
@@ -191,11 +192,11 @@ func (s *site) join(v server, sc scenario) (*contender, error) {
 	return c, nil
 }
 
-func (c *contender) leave() error {
+func (c *contender) leave() {
 	for _, one := range c.callers {
 		_ = one.connection.Close()
 	}
-	return c.process.stop()
+	c.process.stop()
 }
 
 // load makes calls on all connections, each caller one after the other, for a time.
@@ -258,11 +259,11 @@ func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsec
 
 // run measures the servers of a scenario. All of them are running. They take turns, and
 // another one starts each round, so other load on the machine affects all equally.
-func (s *site) run(sc scenario, p plan) (_ scenario, err error) {
+func (s *site) run(sc scenario, p plan) (scenario, error) {
 	var all []*contender
 	defer func() {
 		for _, c := range all {
-			err = errors.Join(err, c.leave())
+			c.leave()
 		}
 	}()
 	for _, name := range sc.servers {

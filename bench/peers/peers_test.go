@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -43,7 +45,7 @@ func TestServers_answer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.installNode(t.Context(), false); err != nil {
+	if err := s.installNode(t.Context(), os.Getenv("PEERS_NPM") != ""); err != nil {
 		t.Logf("skip the TypeScript SDK: %v", err)
 	}
 	for _, v := range servers {
@@ -72,7 +74,7 @@ func answers(t *testing.T, s *site, v server, m mode, callers int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = p.stop() }()
+	defer p.stop()
 	connections, err := p.dial(callers)
 	if err != nil {
 		t.Fatal(err)
@@ -183,6 +185,38 @@ func compute(d time.Duration) {
 			return
 		}
 	}
+}
+
+// scheduled returns the sum of the processor time of the threads of a process that are
+// alive, from schedstat.
+func scheduled(id int) (total time.Duration, err error) {
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", id))
+	if err != nil {
+		return 0, err
+	}
+	for _, task := range tasks {
+		text, err := os.ReadFile(task)
+		if err != nil {
+			continue // the thread has exited
+		}
+		used, err := parseSchedstat(text)
+		if err != nil {
+			return 0, err
+		}
+		total += used
+	}
+	return total, nil
+}
+
+// parseSchedstat returns the first of the three numbers in schedstat: the processor
+// time in nanoseconds.
+func parseSchedstat(text []byte) (time.Duration, error) {
+	fields := bytes.Fields(text)
+	if len(fields) != 3 {
+		return 0, fmt.Errorf("parse %q: want 3 numbers", text)
+	}
+	n, err := strconv.ParseInt(string(fields[0]), 10, 64)
+	return time.Duration(n), err
 }
 
 // TestProcessorTime compares the measured time with the accounting of the process itself.

@@ -66,7 +66,8 @@ func (s *site) start(v server, m mode, tools int) (*process, error) {
 	case err := <-p.exited:
 		return nil, fmt.Errorf("%s exited: %w\n%s", v.name, err, p.log)
 	case <-time.After(2 * patience):
-		return nil, errors.Join(fmt.Errorf("%s does not listen\n%s", v.name, p.log), p.stop())
+		p.stop()
+		return nil, fmt.Errorf("%s does not listen\n%s", v.name, p.log)
 	}
 }
 
@@ -94,7 +95,7 @@ func (p *process) follow(log io.Reader, addresses chan<- string) {
 }
 
 // stop asks a server to exit, kills it if it does not, and removes its files.
-func (p *process) stop() error {
+func (p *process) stop() {
 	defer os.RemoveAll(p.work)
 	if p.pipes.toServer != nil {
 		_ = p.pipes.toServer.Close()
@@ -107,7 +108,6 @@ func (p *process) stop() error {
 		_ = p.cmd.Process.Kill()
 		<-p.exited
 	}
-	return nil
 }
 
 // dial opens connections for a number of callers.

@@ -56,7 +56,7 @@ func (s *site) reload(v server, p plan, tools int) (_ reload, err error) {
 	if err != nil {
 		return reload{}, err
 	}
-	defer func() { err = errors.Join(err, c.leave()) }()
+	defer c.leave()
 	e := &editor{process: c.process}
 	if e.connection, err = dialHTTP(c.process.address, "/mcp", c.process.mode); err != nil {
 		return reload{}, err
@@ -135,7 +135,7 @@ func (e *editor) save() (time.Duration, error) {
 	for time.Since(start) < patience {
 		message.next()
 		response, err := e.connection.send(message)
-		if err != nil && e.version > 1 {
+		if err != nil && e.version > 1 { // before the first version there is no tool
 			return 0, err
 		}
 		if bytes.Contains(response, want) {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"time"
 )
@@ -59,7 +58,7 @@ func (s *site) coldStart(v server) (elapsed, cpu time.Duration, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	defer func() { err = errors.Join(err, c.leave()) }()
+	defer c.leave()
 	if err := c.callers[0].call(); err != nil {
 		return 0, 0, fmt.Errorf("%s: first list: %w\n%s", v.name, err, c.process.log)
 	}
@@ -109,7 +108,7 @@ func (s *site) footprint(v server, p plan, sc scenario, prepare func(*contender)
 	if err != nil {
 		return 0, 0, err
 	}
-	defer func() { err = errors.Join(err, c.leave()) }()
+	defer c.leave()
 	if prepare != nil {
 		if err := prepare(c); err != nil {
 			return 0, 0, fmt.Errorf("%s: %w\n%s", v.name, err, c.process.log)
