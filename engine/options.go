@@ -82,8 +82,8 @@ type Files struct {
 	Tools fs.FS
 	// ToolsPath names the directory in diagnostics. Default "tools.d".
 	ToolsPath string
-	// Config holds the configuration file, and ConfigPath is its name there, by default "mcpd.hcl".
-	// Both Config and the file may be missing.
+	// Config holds the configuration file by the base name of ConfigPath, "mcpd.hcl" by default. Its
+	// paths are relative to the directory of ConfigPath. Config and the file may be missing.
 	Config     fs.FS
 	ConfigPath string
 	// Vars are the values of variable blocks by name.

@@ -165,7 +165,7 @@ const idleTime = time.Second
 
 // pool serves messages in goroutines. A goroutine that has served a message waits
 // for another one, because its stack has grown already: growing it again costs a
-// sixth of a call.
+// tenth of a call or more.
 type pool struct {
 	// fixed at creation
 	serve func(*batch)
