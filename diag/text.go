@@ -3,6 +3,7 @@ package diag
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"sort"
 	"strings"
 	"unicode/utf8"
@@ -17,15 +18,19 @@ type Text struct {
 	runs []run
 }
 
-// run maps the bytes of the text from offset at to the file from pos.
-type run struct {
-	at  int
-	pos Pos
+// run maps the bytes of the text from offset at to the file from the position. It is small,
+// because a long JSON string with escapes has a run for each. Files are far below 2 GiB.
+type run struct{ at, line, column, byte int32 }
+
+func newRun(at int, pos Pos) run {
+	return run{int32(at), int32(pos.Line), int32(pos.Column), int32(pos.Byte)}
 }
+
+func (r run) pos() Pos { return Pos{Line: int(r.line), Column: int(r.column), Byte: int(r.byte)} }
 
 // NewText returns a text that the file holds verbatim, starting at start.
 func NewText(file, body string, start Pos) Text {
-	return Text{file: file, body: body, runs: []run{{0, start}}}
+	return Text{file: file, body: body, runs: []run{newRun(0, start)}}
 }
 
 // WholeFile returns the text of a whole file.
@@ -44,7 +49,10 @@ type TextBuilder struct {
 // Add appends piece, which the file holds verbatim at pos. The result of an escape sequence is
 // a piece with the position of the escape.
 func (b *TextBuilder) Add(piece string, pos Pos) {
-	b.runs = append(b.runs, run{b.body.Len(), pos})
+	if n := len(b.runs); n == cap(b.runs) {
+		b.runs = slices.Grow(b.runs, n+1) // append alone would copy large runs more often
+	}
+	b.runs = append(b.runs, newRun(b.body.Len(), pos))
 	b.body.WriteString(piece)
 }
 
@@ -68,9 +76,9 @@ func (t Text) Pos(offset int) Pos {
 		return Pos{}
 	}
 	offset = max(0, min(offset, len(t.body)))
-	i := sort.Search(len(t.runs), func(i int) bool { return t.runs[i].at > offset }) - 1
+	i := sort.Search(len(t.runs), func(i int) bool { return int(t.runs[i].at) > offset }) - 1
 	r := t.runs[max(i, 0)]
-	return Advance(r.pos, t.body[r.at:offset])
+	return Advance(r.pos(), t.body[r.at:offset])
 }
 
 // Advance returns the position after reading s at pos.
@@ -123,7 +131,7 @@ type wireText struct {
 func (t Text) MarshalJSON() ([]byte, error) {
 	wire := wireText{File: t.file, Body: t.body}
 	for _, r := range t.runs {
-		wire.Runs = append(wire.Runs, [4]int{r.at, r.pos.Line, r.pos.Column, r.pos.Byte})
+		wire.Runs = append(wire.Runs, [4]int{int(r.at), int(r.line), int(r.column), int(r.byte)})
 	}
 	return json.Marshal(wire)
 }
@@ -139,7 +147,7 @@ func (t *Text) UnmarshalJSON(data []byte) error {
 		if r[0] < 0 || r[0] > len(wire.Body) || i > 0 && r[0] < wire.Runs[i-1][0] || i == 0 && r[0] != 0 {
 			return errors.New("text positions are out of order")
 		}
-		read.runs = append(read.runs, run{r[0], Pos{Line: r[1], Column: r[2], Byte: r[3]}})
+		read.runs = append(read.runs, newRun(r[0], Pos{Line: r[1], Column: r[2], Byte: r[3]}))
 	}
 	*t = read
 	return nil

@@ -1,17 +1,16 @@
 package hclfile
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/hashicorp/hcl/v2"
 	"github.com/hashicorp/hcl/v2/hclsyntax"
 	"github.com/zclconf/go-cty/cty"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
 func (p *jsonParser) expression(f form) hclsyntax.Expression {
@@ -144,34 +143,14 @@ func jsonText(f *File, src string, start int) (diag.Text, int) {
 		if at >= len(src) || src[at] == '"' {
 			return b.Text(), min(at+1, len(src))
 		}
-		size := escapeSize(src[at:])
-		b.Add(unescapeJSON(src[at:at+size]), pos)
+		text := []byte(src[at:min(at+longestEscape, len(src))])
+		r, size := jsontext.Escape(text)
+		size = max(size, 1) // 0 for an invalid escape, which checkJSON has rejected
+		b.Add(string(r), pos)
 		pos = diag.Advance(pos, src[at:at+size])
 		at += size
 	}
 }
 
-// unicodeEscape is the length of \uXXXX.
-const unicodeEscape = 6
-
-// escapeSize returns the length of the escape at the start of s. A surrogate pair is one
-// escape.
-func escapeSize(s string) int {
-	const short = 2
-	if len(s) < unicodeEscape || s[1] != 'u' {
-		return min(short, len(s))
-	}
-	if isPair := s[2]|0x20 == 'd' && s[3] >= '8'; isPair && len(s) >= 2*unicodeEscape {
-		return 2 * unicodeEscape
-	}
-	return unicodeEscape
-}
-
-// unescapeJSON returns the text of one escape. The syntax has been checked.
-func unescapeJSON(escape string) string {
-	var text string
-	if json.Unmarshal([]byte(`"`+escape+`"`), &text) != nil {
-		return string(utf8.RuneError)
-	}
-	return text
-}
+// longestEscape is the length of a surrogate pair.
+const longestEscape = len(`\uD83D\uDE00`)
