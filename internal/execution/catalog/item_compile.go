@@ -26,7 +26,7 @@ func (b *Builder) compile(defined []*definition.Definitions, state *buildState) 
 	}
 	next := buildCache{
 		env: b.cache.env, vars: b.cache.vars, authors: state.authors, operators: state.operators,
-		items: map[definition.Hash]*compiledItem{}, hooks: map[definition.Hash]*compiledHook{},
+		items: make(map[definition.Hash]*compiledItem, len(b.cache.items)), hooks: map[definition.Hash]*compiledHook{},
 		rules: b.cache.rules,
 	}
 	c := &compiler{Builder: b, state: state}
@@ -49,6 +49,7 @@ func (b *Builder) compile(defined []*definition.Definitions, state *buildState) 
 		}
 		hooks[i] = c.hook(hookDefs[i], bounds)
 	})
+	state.items = slices.Grow(state.items, len(items))
 	for i, compiled := range items {
 		state.report(compiled.problems)
 		state.items = append(state.items, compiled.item)
@@ -136,7 +137,9 @@ func (c *itemCompiler) handler(src scripting.Source, body definition.Code, grant
 	meaning := program.SemanticHash()
 	c.key.Write(meaning[:])
 	granted = c.state.resolveGrants(granted)
-	c.granted = append(c.granted, granted)
+	if !granted.IsEmpty() {
+		c.granted = append(c.granted, granted)
+	}
 	return &scriptHandler{program: program, grants: host.NewGrants(granted), ask: granted.Ask}
 }
 

@@ -78,7 +78,7 @@ func (r *ruleSet) bindLimit(e *Entry, def *definition.Limit, l *ratelimit.Limit)
 	}
 	src, key := keyOf(def), ruleKey{rule: def.Hash}
 	if src.MayReadArgs() {
-		key.item = schemaHashOf(e)
+		key.item = (&schemaHash{entry: e}).get()
 	}
 	compiled, problems := r.keys.compile(key, func() (*policylang.Key, diag.List) {
 		if known := r.known.keys[key]; known != nil {

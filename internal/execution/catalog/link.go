@@ -146,6 +146,7 @@ func (l *linker) addItems(items []*Item) {
 	for kind := range l.catalog.byAddress {
 		l.catalog.byAddress[kind] = map[string]*Entry{}
 	}
+	l.catalog.byAddress[Tools] = make(map[string]*Entry, len(items))
 	// Items that a file names come before files of folder blocks.
 	slices.SortStableFunc(items, func(a, b *Item) int { return cmp.Compare(itemPriority(a), itemPriority(b)) })
 	for _, item := range items {

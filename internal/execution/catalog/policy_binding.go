@@ -106,27 +106,28 @@ func (l *linker) compileUnused(policies []definition.Policy, entries []*Entry) {
 // bindPolicies adds the policies of an entry in evaluation order: those of mcpd.hcl, Go policies,
 // and those of tool files. It returns their diagnostics.
 func (r *ruleSet) bindPolicies(e *Entry) (found diag.List) {
-	schemaHash := schemaHashOf(e)
+	hash := &schemaHash{entry: e}
 	for i := range r.operators {
-		found = append(found, r.bind(e, &r.operators[i], true, schemaHash)...)
+		found = append(found, r.bind(e, &r.operators[i], true, hash)...)
 	}
 	if r.goPolicies > 0 {
 		e.Rules = append(e.Rules, Policy{Name: GoName})
 	}
 	for i := range r.authors {
-		found = append(found, r.bind(e, &r.authors[i], false, schemaHash)...)
+		found = append(found, r.bind(e, &r.authors[i], false, hash)...)
 	}
 	return found
 }
 
-func (r *ruleSet) bind(e *Entry, p *definition.Policy, operator bool, schemaHash loader.Hash) diag.List {
+func (r *ruleSet) bind(e *Entry, p *definition.Policy, operator bool, hash *schemaHash) diag.List {
 	if !covers(p.Targets, e.Kind, e.Name) || r.policies.remaining() < 0 {
 		return nil
 	}
+	schema := hash.get()
 	if p.OnResult {
-		schemaHash = sha256.Sum256(append(schemaHash[:], rawOf(e.Output)...))
+		schema = sha256.Sum256(append(schema[:], rawOf(e.Output)...))
 	}
-	key := ruleKey{p.Hash, schemaHash}
+	key := ruleKey{p.Hash, schema}
 	compiled, problems := r.policies.compile(key, func() (*policylang.Policy, diag.List) {
 		if known := r.known.policies[key]; known != nil {
 			return known, nil
@@ -151,9 +152,20 @@ func toolOf(e *Entry) policylang.Tool {
 	return policylang.Tool{Kind: e.Kind.String(), Name: e.Name, Schema: e.PolicySchema, Result: rawOf(e.Output), Later: e.Offer.remainingArguments(), Range: e.Where}
 }
 
-// schemaHashOf returns a hash that is equal for items which share compiled policies and limit keys.
-func schemaHashOf(e *Entry) loader.Hash {
-	return sha256.Sum256(fmt.Appendf(nil, "%s%q", e.PolicySchema, e.Offer.remainingArguments()))
+// schemaHash is a hash that is equal for entries which share compiled policies and limit keys. It
+// is computed for the first policy or limit that covers the entry.
+type schemaHash struct {
+	entry *Entry
+	hash  loader.Hash
+	known bool
+}
+
+func (h *schemaHash) get() loader.Hash {
+	if !h.known {
+		h.hash = sha256.Sum256(fmt.Appendf(nil, "%s%q", h.entry.PolicySchema, h.entry.Offer.remainingArguments()))
+		h.known = true
+	}
+	return h.hash
 }
 
 func sourceOf(p *definition.Policy) policylang.Source {

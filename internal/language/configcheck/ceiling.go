@@ -10,7 +10,7 @@ import (
 )
 
 // checkCeiling checks the grants of a definition in a tool file against the ceiling.
-func (c *checker) checkCeiling(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
+func (c *checker) checkCeiling(kind, name string, granted *grant.Set, ranges map[string]diag.Range) {
 	ceiling := c.config.Ceiling
 	if ceiling == nil {
 		return
@@ -77,7 +77,7 @@ func (c *checker) checkBounds(kind, name string, b definition.Bounds) {
 
 // hookCeiling checks a hook in a tool file.
 func (c *checker) hookCeiling(h *definition.Hook) {
-	c.checkCeiling("hook", h.Name, h.Grant, h.GrantRanges)
+	c.checkCeiling("hook", h.Name, &h.Grant, h.GrantRanges)
 	if h.TimeoutRange != (diag.Range{}) {
 		c.checkBounds("hook", h.Name, definition.Bounds{Timeout: h.Timeout, Ranges: map[string]diag.Range{"timeout": h.TimeoutRange}})
 	}

@@ -18,10 +18,11 @@ import (
 // it does not report missing names and policies.
 func Check(config *definition.Config, files []*definition.Definitions, elsewhere External) diag.List {
 	c := &checker{
-		config: config, incomplete: elsewhere.Incomplete || config.Incomplete, uris: map[string]diag.Range{}, prefixes: map[string]diag.Range{}, grants: map[string]grant.Set{}, arguments: map[string][]string{},
+		config: config, incomplete: elsewhere.Incomplete || config.Incomplete, uris: map[string]diag.Range{}, prefixes: map[string]diag.Range{}, grants: make(map[subject]*grant.Set, len(files)), arguments: map[string][]string{},
 		tools: newNamespace("tool"), resources: newNamespace("resource"), prompts: newNamespace("prompt"),
 		policies: newNamespace("policy"), limits: newNamespace("limit"), hooks: newNamespace("hook"),
 	}
+	c.tools.places = make(map[string]diag.Range, len(files))
 	builtin := c.addExternal(elsewhere)
 	for _, f := range files {
 		c.defineAll(f)
@@ -55,6 +56,10 @@ func Check(config *definition.Config, files []*definition.Definitions, elsewhere
 	return c.problems
 }
 
+// subject is a definition that tests run: a tool or prompt by its name, or a resource or
+// template by its URI.
+type subject struct{ kind, name string }
+
 type checker struct {
 	config *definition.Config
 	// resources, resource folders and resource templates share the namespace resources.
@@ -63,9 +68,8 @@ type checker struct {
 	uris, prefixes map[string]diag.Range
 	folders        []*definition.Folder
 	templates      []*definition.Template
-	// grants are the grants of tools and prompts by kind and name, and of resources by URI.
-	// Items of the embedding program have none.
-	grants map[string]grant.Set
+	// grants are the grants of the definitions of files.
+	grants map[subject]*grant.Set
 	// arguments are the arguments of prompts by "prompt " and name, and the variables of
 	// templates by "template " and text.
 	arguments map[string][]string
@@ -94,17 +98,17 @@ func (c *checker) defineAll(f *definition.Definitions) {
 	for i := range f.Tools {
 		tool := &f.Tools[i]
 		c.define(c.tools, tool.Name, tool.NameRange)
-		c.checkCeiling("tool", tool.Name, tool.Grant, tool.GrantRanges)
+		c.checkCeiling("tool", tool.Name, &tool.Grant, tool.GrantRanges)
 		c.checkBounds("tool", tool.Name, tool.Bounds)
-		c.grants["tool "+tool.Name] = tool.Grant
+		c.grants[subject{"tool", tool.Name}] = &tool.Grant
 	}
 	c.defineResources(f)
 	for i := range f.Prompts {
 		prompt := &f.Prompts[i]
 		c.define(c.prompts, prompt.Name, prompt.NameRange)
-		c.checkCeiling("prompt", prompt.Name, prompt.Grant, prompt.GrantRanges)
+		c.checkCeiling("prompt", prompt.Name, &prompt.Grant, prompt.GrantRanges)
 		c.checkBounds("prompt", prompt.Name, prompt.Bounds)
-		c.grants["prompt "+prompt.Name] = prompt.Grant
+		c.grants[subject{"prompt", prompt.Name}] = &prompt.Grant
 		c.arguments["prompt "+prompt.Name] = []string{}
 		for _, a := range prompt.Arguments {
 			c.arguments["prompt "+prompt.Name] = append(c.arguments["prompt "+prompt.Name], a.Name)

@@ -35,7 +35,7 @@ func CheckHost(config *definition.Config, files []*definition.Definitions, paths
 	c := &hostChecker{checker: checker{config: config}, paths: paths}
 	c.gatherReserved()
 	c.gatherWritten(files)
-	eachHookGrant(config.Hooks, func(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
+	eachHookGrant(config.Hooks, func(kind, name string, granted *grant.Set, ranges map[string]diag.Range) {
 		c.checkGrants(kind, name, granted, ranges, false)
 	})
 	c.checkUpstreamTokens()
@@ -56,7 +56,7 @@ type hostChecker struct {
 }
 
 func (c *hostChecker) checkFile(f *definition.Definitions) {
-	eachGrant(f, func(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
+	eachGrant(f, func(kind, name string, granted *grant.Set, ranges map[string]diag.Range) {
 		c.checkGrants(kind, name, granted, ranges, true)
 	})
 	for i := range f.Tools {
@@ -64,32 +64,40 @@ func (c *hostChecker) checkFile(f *definition.Definitions) {
 	}
 }
 
-// eachGrant calls do with the grants of each definition of a file.
-func eachGrant(f *definition.Definitions, do func(kind, name string, granted grant.Set, ranges map[string]diag.Range)) {
+// grantFunc is called with the grants of one definition.
+type grantFunc = func(kind, name string, granted *grant.Set, ranges map[string]diag.Range)
+
+// eachGrant calls do with the grants of each definition of a file that has any.
+func eachGrant(f *definition.Definitions, do grantFunc) {
+	each := func(kind, name string, granted *grant.Set, ranges map[string]diag.Range) {
+		if !granted.IsEmpty() {
+			do(kind, name, granted, ranges)
+		}
+	}
 	for i := range f.Tools {
-		do("tool", f.Tools[i].Name, f.Tools[i].Grant, f.Tools[i].GrantRanges)
+		each("tool", f.Tools[i].Name, &f.Tools[i].Grant, f.Tools[i].GrantRanges)
 	}
 	for i := range f.Resources {
-		do("resource", f.Resources[i].Name, f.Resources[i].Grant, f.Resources[i].GrantRanges)
+		each("resource", f.Resources[i].Name, &f.Resources[i].Grant, f.Resources[i].GrantRanges)
 	}
 	for i := range f.Templates {
-		do("template", f.Templates[i].Name, f.Templates[i].Grant, f.Templates[i].GrantRanges)
+		each("template", f.Templates[i].Name, &f.Templates[i].Grant, f.Templates[i].GrantRanges)
 	}
 	for i := range f.Prompts {
-		do("prompt", f.Prompts[i].Name, f.Prompts[i].Grant, f.Prompts[i].GrantRanges)
+		each("prompt", f.Prompts[i].Name, &f.Prompts[i].Grant, f.Prompts[i].GrantRanges)
 	}
-	eachHookGrant(f.Hooks, do)
+	eachHookGrant(f.Hooks, each)
 }
 
-func eachHookGrant(hooks []definition.Hook, do func(kind, name string, granted grant.Set, ranges map[string]diag.Range)) {
+func eachHookGrant(hooks []definition.Hook, do grantFunc) {
 	for i := range hooks {
-		do("hook", hooks[i].Name, hooks[i].Grant, hooks[i].GrantRanges)
+		do("hook", hooks[i].Name, &hooks[i].Grant, hooks[i].GrantRanges)
 	}
 }
 
 // checkGrants checks the grants of one definition. bounded means that the ceiling applies; it
 // does not apply to the config file.
-func (c *hostChecker) checkGrants(kind, name string, granted grant.Set, ranges map[string]diag.Range, bounded bool) {
+func (c *hostChecker) checkGrants(kind, name string, granted *grant.Set, ranges map[string]diag.Range, bounded bool) {
 	what := fmt.Sprintf("%s %q", kind, name)
 	for _, g := range granted.FS {
 		where, written := ranges["fs."+g.Name+".root"]
@@ -216,7 +224,7 @@ func (c *hostChecker) checkVariable(what, name string, where diag.Range, bounded
 }
 
 // checkDomains checks the host patterns of one definition.
-func (c *hostChecker) checkDomains(what string, granted grant.Set, ranges map[string]diag.Range) {
+func (c *hostChecker) checkDomains(what string, granted *grant.Set, ranges map[string]diag.Range) {
 	for _, g := range granted.HTTP {
 		for i, host := range g.Hosts {
 			where, written := ranges[fmt.Sprintf("http.%s.hosts.%d", g.Name, i)]
@@ -241,7 +249,7 @@ func (c *hostChecker) isNamedHost(host string) bool {
 
 // checkSecrets checks the secrets that a definition may read. The operator must permit this for
 // each secret.
-func (c *hostChecker) checkSecrets(what string, granted grant.Set, ranges map[string]diag.Range) {
+func (c *hostChecker) checkSecrets(what string, granted *grant.Set, ranges map[string]diag.Range) {
 	for _, name := range granted.Secrets {
 		where, written := ranges["secrets."+name]
 		i := slices.IndexFunc(c.config.Secrets, func(s definition.Secret) bool { return s.Name == name })
@@ -255,7 +263,7 @@ func (c *hostChecker) checkSecrets(what string, granted grant.Set, ranges map[st
 
 // checkUserTokens checks the uses of user tokens in the grants of a definition. They are
 // allowed only in headers of requests, and only if the call has a user.
-func (c *hostChecker) checkUserTokens(kind, what string, granted grant.Set, ranges map[string]diag.Range) {
+func (c *hostChecker) checkUserTokens(kind, what string, granted *grant.Set, ranges map[string]diag.Range) {
 	check := func(v grant.Value, object, problem, detail string) {
 		v.EachSecret(func(name string) {
 			secret := c.userTokenSecret(name)

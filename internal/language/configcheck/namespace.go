@@ -100,14 +100,14 @@ func (c *checker) checkDefined(n *namespace, name string, where diag.Range) {
 
 // checkCalls checks the names and patterns of tools that the definitions of a file may call.
 func (c *checker) checkCalls(f *definition.Definitions) {
-	eachGrant(f, func(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
+	eachGrant(f, func(kind, name string, granted *grant.Set, ranges map[string]diag.Range) {
 		c.checkNames(c.tools, fmt.Sprintf("%s %q", kind, name), callableNames(granted, ranges))
 	})
 }
 
 // callableNames returns the callable tools of a grant that have a range, so an author has
 // written them.
-func callableNames(granted grant.Set, ranges map[string]diag.Range) []definition.Name {
+func callableNames(granted *grant.Set, ranges map[string]diag.Range) []definition.Name {
 	var names []definition.Name
 	for _, text := range granted.Call {
 		if where, written := ranges["tools."+text]; written {
@@ -118,7 +118,7 @@ func callableNames(granted grant.Set, ranges map[string]diag.Range) []definition
 }
 
 // mayCall reports whether a grant permits calls of a tool.
-func mayCall(granted grant.Set, tool string) bool {
+func mayCall(granted *grant.Set, tool string) bool {
 	return slices.ContainsFunc(granted.Call, func(text string) bool { return definition.Name{Text: text}.Matches(tool) })
 }
 
@@ -134,10 +134,10 @@ func (c *checker) defineResources(f *definition.Definitions) {
 	for i := range f.Resources {
 		r := &f.Resources[i]
 		c.define(c.resources, r.Name, r.NameRange)
-		c.checkCeiling("resource", r.Name, r.Grant, r.GrantRanges)
+		c.checkCeiling("resource", r.Name, &r.Grant, r.GrantRanges)
 		c.checkBounds("resource", r.Name, r.Bounds)
 		c.claimURI(c.uris, r.URI, r.URIRange, "a second resource has the URI")
-		c.grants["resource "+r.URI] = r.Grant
+		c.grants[subject{"resource", r.URI}] = &r.Grant
 	}
 	for i := range f.Folders {
 		folder := &f.Folders[i]
@@ -148,11 +148,11 @@ func (c *checker) defineResources(f *definition.Definitions) {
 	for i := range f.Templates {
 		t := &f.Templates[i]
 		c.define(c.resources, t.Name, t.NameRange)
-		c.checkCeiling("template", t.Name, t.Grant, t.GrantRanges)
+		c.checkCeiling("template", t.Name, &t.Grant, t.GrantRanges)
 		c.checkBounds("template", t.Name, t.Bounds)
 		if t.URITemplate != nil {
 			c.templates = append(c.templates, t)
-			c.grants["template "+t.URITemplate.String()] = t.Grant
+			c.grants[subject{"template", t.URITemplate.String()}] = &t.Grant
 			c.arguments["template "+t.URITemplate.String()] = t.URITemplate.Names()
 		}
 	}
@@ -200,22 +200,22 @@ func (c *checker) checkURI(uri string, where diag.Range) {
 
 // grantOf returns the grants of the resource with a URI, and false if no resource, folder or
 // template can have the URI.
-func (c *checker) grantOf(uri string) (granted grant.Set, known bool) {
-	if granted, known = c.grants["resource "+uri]; known {
+func (c *checker) grantOf(uri string) (granted *grant.Set, known bool) {
+	if granted, known = c.grants[subject{"resource", uri}]; known {
 		return granted, true
 	}
 	for _, folder := range c.folders {
 		if _, known := folder.PathOf(uri); known {
-			return grant.Set{}, true
+			return &grant.Set{}, true
 		}
 	}
 	read := uritemplate.NewURI(uri)
 	for _, t := range c.templates {
 		if _, known := t.URITemplate.Match(read); known {
-			return t.Grant, true
+			return &t.Grant, true
 		}
 	}
-	return grant.Set{}, false
+	return nil, false
 }
 
 // ModuleRegistry provides the modules of the embedding program.
@@ -229,7 +229,7 @@ type ModuleRegistry interface {
 // CheckModules returns all errors in grants of modules.
 func CheckModules(config *definition.Config, files []*definition.Definitions, modules ModuleRegistry) diag.List {
 	var problems diag.List
-	look := func(kind, name string, granted grant.Set, ranges map[string]diag.Range) {
+	look := func(kind, name string, granted *grant.Set, ranges map[string]diag.Range) {
 		for _, g := range granted.Modules {
 			if where, written := ranges["modules."+g.Name]; written {
 				problems = append(problems, checkModule(fmt.Sprintf("%s %q", kind, name), g, where, modules)...)

@@ -230,7 +230,7 @@ func (c *hostChecker) coversProgram(path, real string) bool {
 
 // gatherWritten collects the directories that scripts may write to.
 func (c *hostChecker) gatherWritten(files []*definition.Definitions) {
-	add := func(_, _ string, granted grant.Set, _ map[string]diag.Range) {
+	add := func(_, _ string, granted *grant.Set, _ map[string]diag.Range) {
 		for _, g := range granted.FS {
 			if real, _ := c.paths.Find(g.Root); g.Write && real != "" {
 				c.written = append(c.written, g.Root, real)

@@ -231,9 +231,9 @@ func mockAdvice(object string, granted []string) string {
 }
 
 // subject returns the subject of a test and its grants, and false if no file defines it.
-func (c *checker) subject(test *definition.Test) (what string, granted grant.Set, known bool) {
+func (c *checker) subject(test *definition.Test) (what string, granted *grant.Set, known bool) {
 	if test.Resource != "" && test.Complete != "" {
-		granted, known = c.grants["template "+test.Resource]
+		granted, known = c.grants[subject{"template", test.Resource}]
 		return "the template", granted, known
 	}
 	if test.Resource != "" {
@@ -244,12 +244,12 @@ func (c *checker) subject(test *definition.Test) (what string, granted grant.Set
 	if test.Prompt != "" {
 		kind, name = "prompt", test.Prompt
 	}
-	granted, known = c.grants[kind+" "+name]
+	granted, known = c.grants[subject{kind, name}]
 	return fmt.Sprintf("%s %q", kind, name), granted, known
 }
 
 // objectsOf returns the names of the granted objects for mocks.
-func objectsOf(granted grant.Set) []string {
+func objectsOf(granted *grant.Set) []string {
 	var objects []string
 	for _, http := range granted.HTTP {
 		objects = append(objects, "http."+http.Name)

@@ -34,6 +34,11 @@ type Set struct {
 	Modules []Module `json:"modules,omitempty"`
 }
 
+// IsEmpty reports whether the set grants nothing.
+func (s *Set) IsEmpty() bool {
+	return s.Ask == nil && len(s.HTTP)+len(s.FS)+len(s.Env)+len(s.Secrets)+len(s.KV)+len(s.Exec)+len(s.SQL)+len(s.Call)+len(s.Modules) == 0
+}
+
 // Ask permits a script to send input requests to the client, for a person or a model. At least
 // one of Elicit, Sample and Roots is set.
 type Ask struct {

@@ -53,6 +53,12 @@ func (t *Tree) KeepStages(wanted func(name string) bool) {
 	}
 }
 
+// folderScope is the scope of the files of one directory, and its hash.
+type folderScope struct {
+	scope hclfile.Scope
+	key   Hash
+}
+
 // definitions implements Definitions; slot returns where to store the result of a file.
 func (t *Tree) definitions(config *definition.Config, slot func(*toolFile) **decoded) ([]*definition.Definitions, diag.List) {
 	units := t.sorted()
@@ -65,16 +71,22 @@ func (t *Tree) definitions(config *definition.Config, slot func(*toolFile) **dec
 		secrets[i] = secret.Name
 	}
 	vars := variablesKey(config)
+	scopes := map[string]folderScope{}
+	for _, u := range units {
+		folder := folderOf(u.path)
+		if _, known := scopes[folder]; !known {
+			scope := hclfile.Scope{Vars: config.Variables, Locals: locals[folder], Secrets: secrets, Incomplete: incomplete[folder]}
+			scopes[folder] = folderScope{scope, scopeKey(scope, vars)}
+		}
+	}
 	Parallel(len(units), func(i int) {
 		u := units[i]
 		if !u.hasTree {
 			return
 		}
-		folder := folderOf(u.path)
-		scope := hclfile.Scope{Vars: config.Variables, Locals: locals[folder], Secrets: secrets, Incomplete: incomplete[folder]}
-		key := scopeKey(scope, vars)
-		if kept := slot(u); *kept == nil || (*kept).scope != key || !t.Unchanged((*kept).reads) {
-			*kept = t.evaluate(u, scope, key)
+		in := scopes[folderOf(u.path)]
+		if kept := slot(u); *kept == nil || (*kept).scope != in.key || !t.Unchanged((*kept).reads) {
+			*kept = t.evaluate(u, in.scope, in.key)
 		}
 		if !u.hasLocals() {
 			u.tree = nil

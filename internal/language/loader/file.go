@@ -72,6 +72,7 @@ func (t *Tree) read(name string, before *toolFile) {
 	content, info, err := content(t.fsys, name, maxToolFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		delete(t.files, name)
+		t.order = nil
 		return
 	}
 	f := &toolFile{path: name, bytes: content, hash: sha256.Sum256(content), ownership: ownershipOf(info)}
@@ -81,10 +82,21 @@ func (t *Tree) read(name string, before *toolFile) {
 	}
 	if before != nil && before.hash == f.hash {
 		before.ownership = f.ownership
-		t.files[name] = before
+		t.put(before)
 		return
 	}
-	t.files[name] = f
+	t.put(f)
+}
+
+// put adds a file, or replaces the file with its path.
+func (t *Tree) put(f *toolFile) {
+	i, found := slices.BinarySearchFunc(t.order, f.path, func(u *toolFile, path string) int { return strings.Compare(u.path, path) })
+	if found {
+		t.order[i] = f
+	} else {
+		t.order = nil
+	}
+	t.files[f.path] = f
 }
 
 // Open returns the content of a file that a definition refers to, by path relative to the

@@ -48,6 +48,8 @@ type Tree struct {
 	root, path string
 	// files are the tool files, by path relative to the directory.
 	files map[string]*toolFile
+	// order is the result of sorted; nil after a change of files.
+	order []*toolFile
 	// linked means that files were reached through links, so a change to any other file
 	// requires a rescan.
 	linked bool
@@ -101,7 +103,7 @@ func (t *Tree) Update(paths []string, all bool) {
 // rescan reads everything again. It keeps the parsed content of unchanged files.
 func (t *Tree) rescan() {
 	old := t.files
-	t.files, t.problems, t.warnings = make(map[string]*toolFile, len(old)), nil, map[string]diag.Diagnostic{}
+	t.files, t.order, t.problems, t.warnings = make(map[string]*toolFile, len(old)), nil, nil, map[string]diag.Diagnostic{}
 	t.refs, t.referencedBytes, t.listings = map[string]*referencedFile{}, 0, map[string]listing{}
 	t.ownedByOthers, t.groupWritable = nil, nil
 	t.full, t.linked, t.entries, t.tooDeep = false, false, 0, 0
@@ -262,14 +264,13 @@ func (t *Tree) folderProblems() diag.List {
 	return problems
 }
 
-// sorted returns the tool files in bytewise order of their paths.
+// sorted returns the tool files in bytewise order of their paths. The slice is valid until
+// files change.
 func (t *Tree) sorted() []*toolFile {
-	units := make([]*toolFile, 0, len(t.files))
-	for _, u := range t.files {
-		units = append(units, u)
+	if t.order == nil {
+		t.order = slices.SortedFunc(maps.Values(t.files), func(a, b *toolFile) int { return strings.Compare(a.path, b.path) })
 	}
-	slices.SortFunc(units, func(a, b *toolFile) int { return strings.Compare(a.path, b.path) })
-	return units
+	return t.order
 }
 
 // display returns the name of a path in diagnostics.
