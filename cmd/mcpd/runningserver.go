@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
@@ -31,6 +32,7 @@ type runningServer struct {
 	manager *systemd.Notifier
 	pulse   time.Duration // interval of watchdog notifications; 0 for none
 	control *control.Server
+	trim    *time.Timer // returns memory to the system after a load
 
 	// fixed before requests are answered
 	front *serve.Front
@@ -45,7 +47,7 @@ type runningServer struct {
 
 // operate returns the running server of a loaded server. The caller must close it.
 func (f *serveFlags) operate(e env, logger *slog.Logger, s *engine.Server, report worker.Report) (*runningServer, error) {
-	o := &runningServer{env: e, flags: f, logger: logger, server: s, report: report, began: time.Now()}
+	o := &runningServer{env: e, flags: f, logger: logger, server: s, report: report, began: time.Now(), trim: time.AfterFunc(trimDelay, debug.FreeOSMemory)}
 	var err error
 	if o.manager, err = systemd.New(e.service.manager); err != nil {
 		return nil, usageError("%v", err)
@@ -79,6 +81,7 @@ func (o *runningServer) listen() error {
 }
 
 func (o *runningServer) close() error {
+	o.trim.Stop()
 	if o.control == nil {
 		return nil
 	}
@@ -131,6 +134,11 @@ func (o *runningServer) onReady(where string) {
 // authRetryInterval is the interval of checks whether rejected auth blocks have become valid.
 const authRetryInterval = time.Second / 2
 
+// trimDelay is how long after a load its memory is returned to the system. A load of many
+// files leaves more garbage than the snapshot is large, and without calls the runtime
+// collects none.
+const trimDelay = 3 * time.Second
+
 // follow reloads changed files, and all files at SIGHUP, until ctx is done. The watcher
 // does not cover the files that auth blocks name: authenticators poll the files of
 // blocks in use, and follow polls those of rejected blocks.
@@ -174,6 +182,7 @@ func (o *runningServer) reload(ctx context.Context, change engine.Change) (engin
 	defer o.reloading.Unlock()
 	o.logNotifyError(o.manager.Reloading())
 	report, err := o.server.Reload(ctx, change)
+	o.trim.Reset(trimDelay)
 	if err != nil && !o.flags.log.forMachines() {
 		_ = printProblems(o.env, report)
 	}

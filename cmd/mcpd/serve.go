@@ -9,6 +9,7 @@ import (
 	"net"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -249,6 +250,7 @@ func startExitError(err error) error {
 // load loads the files for the first time. With a JSON log it does not print the
 // diagnostics, which the log already holds.
 func (f *serveFlags) load(ctx context.Context, e env, s *engine.Server) error {
+	defer debug.SetGCPercent(debug.SetGCPercent(loadGCPercent))
 	if !f.log.forMachines() {
 		return f.files.load(ctx, e, s, false)
 	}
@@ -292,6 +294,10 @@ func (f *serveFlags) changeOf(seen watch.Change) engine.Change {
 
 // gcBallast is the minimum growth of the heap between two garbage collections, in bytes.
 const gcBallast = 32 << 20
+
+// loadGCPercent is GOGC during the first load. The snapshot is allocated among the garbage of
+// the load, so the less garbage there is, the more memory can be returned afterwards.
+const loadGCPercent = 40
 
 // enableGCBallast makes garbage collections less frequent until release is called. A
 // collection starts when the heap has doubled, and the heap of a small server is tiny.
