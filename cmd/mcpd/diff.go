@@ -122,7 +122,7 @@ func (d *diffFlags) print(e env, changes []privdiff.Change) error {
 	}
 	summary := "no changes"
 	if len(changes) > 0 {
-		summary = fmt.Sprintf("%s: %d add permissions, %d remove permissions, %d neutral", count(len(changes), "change"), adds, removes, len(changes)-adds-removes)
+		summary = fmt.Sprintf("%s: %d with more permissions, %d with fewer, %d neutral", count(len(changes), "change"), adds, removes, len(changes)-adds-removes)
 	}
 	b.WriteString(summary + "\n")
 	_, err := fmt.Fprint(e.stdout, b.String())
