@@ -273,7 +273,9 @@ func usual(t *testing.T) []scene {
 func TestFlood_unfinishedBodies(t *testing.T) {
 	for _, s := range usual(t) {
 		t.Run(s.name, func(t *testing.T) {
-			t.Parallel() // mostly waits for the attackers
+			if os.Getenv("MCPD_LONG") == "" { // 10,000 connections need most of the usual limit of open files
+				t.Parallel() // mostly waits for the attackers
+			}
 			f := floodSite(t, s.auths)
 			quiet := f.checkVictim("small", s.victim, 0)
 			body := bytes.Repeat([]byte(" "), 4<<20)
@@ -353,6 +355,9 @@ var unread = map[string]func(f *flooded, from, key string){
 		}
 		_, _ = io.WriteString(stream, head+"\r\n")
 		endpoint, lines := "", bufio.NewReaderSize(stream, 512)
+		if status, _ := lines.ReadString('\n'); !strings.Contains(status, " 200 ") {
+			return
+		}
 		for endpoint == "" {
 			line, err := lines.ReadString('\n')
 			if err != nil {
