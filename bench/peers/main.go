@@ -90,15 +90,13 @@ func run(ctx context.Context) error {
 	if r.Versions, err = s.versions(); err != nil {
 		return err
 	}
-	if err := s.measureAll(ctx, set, &r); err != nil {
-		return err
-	}
+	failed := s.measureAll(ctx, set, &r) // what has been measured is printed anyway
 	table := r.markdown()
 	fmt.Print(table)
 	if set.out == "" {
-		return nil
+		return failed
 	}
-	return r.write(set.out, table)
+	return errors.Join(failed, r.write(set.out, table))
 }
 
 // measureAll runs the scenarios.

@@ -53,6 +53,7 @@ const newServer = () => addTools(new McpServer({ name: "typescript", version: "1
 
 function listen(handler) {
   const server = createServer(handler);
+  server.keepAliveTimeout = 0; // the clients keep their connections while others are measured
   server.listen(0, "127.0.0.1", () => console.error(`listening on http://127.0.0.1:${server.address().port}/`));
 }
 
