@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -140,16 +141,28 @@ func TestLimitStore_callerGone(t *testing.T) {
 
 // Close must not wait for the store.
 func TestLimitStore_closeWithHangingStore(t *testing.T) {
-	hang := make(chan struct{})
-	store := &storeFuncs{take: func(context.Context) (call.LimitVerdict, error) { <-hang; return call.LimitVerdict{}, nil }}
+	called, hang := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	store := &storeFuncs{take: func(context.Context) (call.LimitVerdict, error) {
+		once.Do(func() { close(called) })
+		<-hang
+		return call.LimitVerdict{}, nil
+	}}
 	limits := sharedLimits(store)
 	limits.Timeout = time.Millisecond
 	s, err := engine.New(engine.Options{Name: "test", Files: engine.Files{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", fiftyAnHour)}, Limits: limits})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := outcomeCode(s.Execute(t.Context(), call.Request{Name: "echo", Arguments: []byte(`{"n":1}`), Caller: identity.Caller{Principal: identity.Anonymous()}})); got != uncounted {
-		t.Error(got)
+	for hangs := false; !hangs; { // the timeout may end before a call reaches the store
+		if got := outcomeCode(s.Execute(t.Context(), call.Request{Name: "echo", Arguments: []byte(`{"n":1}`), Caller: identity.Caller{Principal: identity.Anonymous()}})); got != uncounted {
+			t.Fatal(got)
+		}
+		select {
+		case <-called:
+			hangs = true
+		default:
+		}
 	}
 	if err := s.Close(context.Background()); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "close limit store") {
 		t.Errorf("close: %v", err)
