@@ -250,7 +250,11 @@ func startExitError(err error) error {
 // load loads the files for the first time. With a JSON log it does not print the
 // diagnostics, which the log already holds.
 func (f *serveFlags) load(ctx context.Context, e env, s *engine.Server) error {
-	defer debug.SetGCPercent(debug.SetGCPercent(loadGCPercent))
+	before := debug.SetGCPercent(loadGCPercent)
+	defer debug.SetGCPercent(before)
+	if 0 <= before && before < loadGCPercent {
+		debug.SetGCPercent(before) // GOGC of the operator
+	}
 	if !f.log.forMachines() {
 		return f.files.load(ctx, e, s, false)
 	}
@@ -295,7 +299,7 @@ func (f *serveFlags) changeOf(seen watch.Change) engine.Change {
 // gcBallast is the minimum growth of the heap between two garbage collections, in bytes.
 const gcBallast = 32 << 20
 
-// loadGCPercent is GOGC during the first load. The snapshot is allocated among the garbage of
+// loadGCPercent is GOGC during the first load, unless the operator set a lower one. The snapshot is allocated among the garbage of
 // the load, so the less garbage there is, the more memory can be returned afterwards.
 const loadGCPercent = 40
 
