@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 	"github.com/mcpd/mcpd/internal/base/lazyctx"
@@ -113,17 +114,19 @@ func (f *inflight) len() int {
 	return len(f.byID)
 }
 
-// drainGroup counts running work, so that it can be ended and waited for.
+// drainGroup counts running work, so that it can be ended and waited for. Each
+// message passes it, so it has no mutex, on which calls would queue.
 type drainGroup struct {
 	// ending is closed by end: work without a time limit must then end.
 	ending chan struct{}
 	// idle is closed after end, when no work is running.
 	idle chan struct{}
 
-	mu    sync.Mutex
-	n     int
-	ended bool
+	state     atomic.Int64 // the number of units of work, and drainEnded after end
+	closeIdle sync.Once
 }
+
+const drainEnded = 1 << 62
 
 func newDrainGroup() *drainGroup {
 	return &drainGroup{ending: make(chan struct{}), idle: make(chan struct{})}
@@ -131,40 +134,29 @@ func newDrainGroup() *drainGroup {
 
 // add counts one more unit of work. It returns false after end.
 func (g *drainGroup) add() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.ended {
-		return false
+	if g.state.Add(1) < drainEnded {
+		return true
 	}
-	g.n++
-	return true
+	g.done()
+	return false
 }
 
 // done undoes one add.
 func (g *drainGroup) done() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.n--
-	g.closeIdle()
+	if g.state.Add(-1) == drainEnded {
+		g.closeIdle.Do(func() { close(g.idle) })
+	}
 }
 
 // end rejects new work. It may be called more than once.
 func (g *drainGroup) end() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.ended {
+	before := g.state.Or(drainEnded)
+	if before >= drainEnded {
 		return
 	}
-	g.ended = true
 	close(g.ending)
-	g.closeIdle()
-}
-
-// closeIdle closes idle if the group has ended and is empty. The caller holds
-// mu.
-func (g *drainGroup) closeIdle() {
-	if g.ended && g.n == 0 {
-		close(g.idle)
+	if before == 0 {
+		g.closeIdle.Do(func() { close(g.idle) })
 	}
 }
 
