@@ -30,7 +30,7 @@ const (
 // work before the work starts, because a running function cannot be interrupted. Work that
 // exceeds the remaining units does not start.
 type meter struct {
-	done      <-chan struct{}
+	ctx       context.Context
 	remaining int64
 	// nextCheck is the number of remaining units at which to check the clock next.
 	nextCheck int64
@@ -40,7 +40,7 @@ type meter struct {
 
 // reset prepares the meter for a decision. The decision ends early when the context does.
 func (m *meter) reset(ctx context.Context) {
-	*m = meter{done: ctx.Done(), remaining: maxUnits, nextCheck: maxUnits - checkInterval}
+	*m = meter{ctx: ctx, remaining: maxUnits, nextCheck: maxUnits - checkInterval}
 }
 
 // charge pays for work, or ends the evaluation.
@@ -58,19 +58,10 @@ func (m *meter) checkDeadline() {
 	if m.started.IsZero() {
 		m.started = now
 	}
-	if m.remaining < 0 || now.Sub(m.started) > interruptAfter || ended(m.done) {
+	if m.remaining < 0 || now.Sub(m.started) > interruptAfter || m.ctx.Err() != nil {
 		panic(interpreter.EvalCancelledError{Cause: interpreter.ContextCancelled, Message: "interrupted"})
 	}
 	m.nextCheck = max(0, m.remaining-checkInterval)
-}
-
-func ended(done <-chan struct{}) bool {
-	select {
-	case <-done:
-		return true
-	default:
-		return false
-	}
 }
 
 // meterOf returns the meter of the decision that runs frame. The outermost activation is the
