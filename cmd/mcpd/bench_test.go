@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/ops/watch"
@@ -42,7 +41,7 @@ func BenchmarkSaveToServed(b *testing.B) {
 		b.Fatal(err)
 	}
 	front := serve.New(s, serve.Options{})
-	o := &runningServer{flags: &serveFlags{files: projectFlags{tools: folder}}, server: s, front: front, logger: slog.New(slog.DiscardHandler), trim: time.NewTimer(time.Hour)}
+	o := &runningServer{flags: &serveFlags{files: projectFlags{tools: folder}}, server: s, front: front, logger: slog.New(slog.DiscardHandler)}
 	served := make(chan struct{}, 1)
 	s.Watch(func([]string) { served <- struct{}{} })
 	ctx, cancel := context.WithCancel(context.Background())

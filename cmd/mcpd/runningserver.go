@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/control"
 	"github.com/mcpd/mcpd/internal/ops/systemd"
 	"github.com/mcpd/mcpd/internal/ops/watch"
+	"github.com/mcpd/mcpd/internal/process/osproc"
 	"github.com/mcpd/mcpd/scripting/worker"
 	"github.com/mcpd/mcpd/serve"
 )
@@ -32,7 +32,6 @@ type runningServer struct {
 	manager *systemd.Notifier
 	pulse   time.Duration // interval of watchdog notifications; 0 for none
 	control *control.Server
-	trim    *time.Timer // returns memory to the system after a load
 
 	// fixed before requests are answered
 	front *serve.Front
@@ -47,7 +46,7 @@ type runningServer struct {
 
 // operate returns the running server of a loaded server. The caller must close it.
 func (f *serveFlags) operate(e env, logger *slog.Logger, s *engine.Server, report worker.Report) (*runningServer, error) {
-	o := &runningServer{env: e, flags: f, logger: logger, server: s, report: report, began: time.Now(), trim: time.AfterFunc(trimDelay, debug.FreeOSMemory)}
+	o := &runningServer{env: e, flags: f, logger: logger, server: s, report: report, began: time.Now()}
 	var err error
 	if o.manager, err = systemd.New(e.service.manager); err != nil {
 		return nil, usageError("%v", err)
@@ -81,7 +80,6 @@ func (o *runningServer) listen() error {
 }
 
 func (o *runningServer) close() error {
-	o.trim.Stop()
 	if o.control == nil {
 		return nil
 	}
@@ -100,6 +98,7 @@ func (o *runningServer) run(ctx context.Context, watcher *watch.Watcher, hup <-c
 		}
 	})
 	busy.Go(func() { o.follow(watching, watcher.Changes(), hup) })
+	busy.Go(func() { osproc.TrimIdle(living, o.activity) })
 	if o.control != nil {
 		busy.Go(func() { o.control.Serve(living, o.answer) })
 	}
@@ -122,6 +121,12 @@ func (o *runningServer) run(ctx context.Context, watcher *watch.Watcher, hup <-c
 	}
 }
 
+// activity returns a number that each call and each load changes.
+func (o *runningServer) activity() uint64 {
+	status := o.server.Status()
+	return uint64(status.Calls) + uint64(status.Loads)
+}
+
 // onReady records that clients can connect at the address where.
 func (o *runningServer) onReady(where string) {
 	o.mu.Lock()
@@ -133,11 +138,6 @@ func (o *runningServer) onReady(where string) {
 
 // authRetryInterval is the interval of checks whether rejected auth blocks have become valid.
 const authRetryInterval = time.Second / 2
-
-// trimDelay is how long after a load its memory is returned to the system. A load of many
-// files leaves more garbage than the snapshot is large, and without calls the runtime
-// collects none.
-const trimDelay = 3 * time.Second
 
 // follow reloads changed files, and all files at SIGHUP, until ctx is done. The watcher
 // does not cover the files that auth blocks name: authenticators poll the files of
@@ -182,7 +182,6 @@ func (o *runningServer) reload(ctx context.Context, change engine.Change) (engin
 	defer o.reloading.Unlock()
 	o.logNotifyError(o.manager.Reloading())
 	report, err := o.server.Reload(ctx, change)
-	o.trim.Reset(trimDelay)
 	if err != nil && !o.flags.log.forMachines() {
 		_ = printProblems(o.env, report)
 	}

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -69,6 +70,9 @@ func serve(in io.Reader, out io.Writer, t scripting.Transpiler, box sandbox.Opti
 	debug.SetMemoryLimit(int64(most.memory / 2))
 	calls := newServer(out, t)
 	defer calls.drain(drainTimeout)
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	go osproc.TrimIdle(ctx, calls.begun.Load)
 	calls.reader.pipeReader = pipeReader{in: lines, limit: maxFrame, handle: func(turn uint64, kind byte, content []byte) error {
 		switch kind {
 		case frameReport:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpd/mcpd/internal/base/lazyctx"
@@ -25,6 +26,7 @@ type server struct {
 	programs map[[32]byte]*loadedProgram
 	calls    map[uint64]*activeCall
 	running  sync.WaitGroup
+	begun    atomic.Uint64 // the number of calls
 	// compiling serializes the compilation of small programs, and of large ones: the syntax tree of
 	// one large program may be as large as all the programs of the process.
 	compiling [2]sync.Mutex
@@ -135,6 +137,7 @@ func (s *server) call(turn uint64, content []byte) error {
 	s.calls[f.id] = c
 	s.running.Add(1)
 	s.mu.Unlock()
+	s.begun.Add(1)
 	defer s.running.Done()
 	if l == nil {
 		return fmt.Errorf("call of an unknown program: %w", errFrame)

@@ -1,0 +1,51 @@
+package osproc_test
+
+import (
+	"context"
+	"runtime/debug"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/process/osproc"
+)
+
+// Counts garbage collections, because each trim collects once.
+func TestTrimIdle_afterActivity(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		var activity atomic.Uint64
+		done := make(chan struct{})
+		go func() { defer close(done); osproc.TrimIdle(ctx, activity.Load) }()
+		trims := func(intervals int, active bool) int64 {
+			before := collections()
+			for range intervals {
+				if active {
+					activity.Add(1)
+				}
+				time.Sleep(osproc.TrimInterval)
+				synctest.Wait()
+			}
+			return collections() - before
+		}
+		if n := trims(10, false); n != 1 {
+			t.Errorf("%d trims after the start, want 1", n)
+		}
+		if n := trims(10, true); n != 0 {
+			t.Errorf("%d trims while active, want 0", n)
+		}
+		if n := trims(10, false); n != 1 {
+			t.Errorf("%d trims after the activity, want 1", n)
+		}
+		stop()
+		<-done
+	})
+}
+
+func collections() int64 {
+	var s debug.GCStats
+	debug.ReadGCStats(&s)
+	return s.NumGC
+}
