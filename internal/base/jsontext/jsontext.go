@@ -344,31 +344,50 @@ func Marshal(v any) ([]byte, error) {
 // AppendString appends s as a JSON string. Invalid UTF-8 becomes U+FFFD. It escapes
 // only quotes, backslashes and control characters.
 func AppendString(dst []byte, s string) []byte {
+	if utf8.ValidString(s) {
+		return AppendValid(dst, s)
+	}
+	return AppendValid(dst, string([]rune(s))) // the conversion replaces each invalid byte
+}
+
+// AppendValid is [AppendString] for valid UTF-8, which it does not check.
+func AppendValid[T string | []byte](dst []byte, s T) []byte {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	dst = append(dst, '"')
 	start := 0
 	for i := 0; i < len(s); {
-		if b := s[i]; b < utf8.RuneSelf {
-			if b < ' ' || b == '"' || b == '\\' {
-				dst = appendEscape(append(dst, s[start:i]...), b)
+		for i+8 <= len(s) {
+			w := s[i : i+8]
+			word := uint64(w[0]) | uint64(w[1])<<8 | uint64(w[2])<<16 | uint64(w[3])<<24 |
+				uint64(w[4])<<32 | uint64(w[5])<<40 | uint64(w[6])<<48 | uint64(w[7])<<56 // compiled to one load
+			// A byte gets its high bit if it is a control character, a quote or a backslash. The
+			// bits of bytes above such a byte may be wrong.
+			quote, backslash := word^ones*'"', word^ones*'\\'
+			if ((word-ones*' ')&^word|(quote-ones)&^quote|(backslash-ones)&^backslash)&highs != 0 {
+				break
+			}
+			i += 8
+		}
+		for end := min(i+8, len(s)); i < end; i++ {
+			if b := s[i]; b < ' ' || b == '"' || b == '\\' {
+				dst = AppendEscape(append(dst, s[start:i]...), b)
 				start = i + 1
 			}
-			i++
-			continue
 		}
-		r, size := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError && size == 1 {
-			dst = append(append(dst, s[start:i]...), "\ufffd"...)
-			start = i + 1
-		}
-		i += size
 	}
 	return append(append(dst, s[start:]...), '"')
 }
 
-func appendEscape(dst []byte, b byte) []byte {
+// AppendEscape appends the escape of a quote, a backslash or a control character (RFC
+// 8259 section 7), the short one if there is one.
+func AppendEscape(dst []byte, b byte) []byte {
 	switch b {
 	case '"', '\\':
 		return append(dst, '\\', b)
+	case '\b':
+		return append(dst, '\\', 'b')
+	case '\f':
+		return append(dst, '\\', 'f')
 	case '\n':
 		return append(dst, '\\', 'n')
 	case '\r':

@@ -264,16 +264,5 @@ func TextContent(text []byte) json.RawMessage {
 // ValueContent returns content with one text block that has the JSON of a value.
 func ValueContent(value []byte) json.RawMessage {
 	block := make([]byte, 0, len(beforeText)+len(value)+len(value)/8+16+len(afterText))
-	block = append(append(block, beforeText...), '"')
-	for _, c := range value {
-		switch {
-		case c == '"' || c == '\\':
-			block = append(block, '\\', c)
-		case c < ' ':
-			block = fmt.Appendf(block, `\u%04x`, c)
-		default:
-			block = append(block, c)
-		}
-	}
-	return append(append(block, '"'), afterText...)
+	return append(jsontext.AppendValid(append(block, beforeText...), value), afterText...)
 }

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/dop251/goja"
+
+	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
 // Encoder writes values of a runtime as JSON, like JSON.stringify, within limits of bytes, depth
@@ -263,39 +265,7 @@ func (e *Encoder) Text(s goja.String) error {
 const HexDigits = "0123456789abcdef"
 
 // Quote writes a string as JSON. It escapes only what must be escaped.
-func (e *Encoder) Quote(s string) {
-	e.Out = append(e.Out, '"')
-	from := 0
-	for i := range len(s) {
-		c := s[i]
-		if c >= ' ' && c != '"' && c != '\\' {
-			continue
-		}
-		e.Out = append(e.Out, s[from:i]...)
-		e.Out = appendEscape(e.Out, c)
-		from = i + 1
-	}
-	e.Out = append(e.Out, s[from:]...)
-	e.Out = append(e.Out, '"')
-}
-
-func appendEscape(out []byte, c byte) []byte {
-	switch c {
-	case '"', '\\':
-		return append(out, '\\', c)
-	case '\b':
-		return append(out, `\b`...)
-	case '\t':
-		return append(out, `\t`...)
-	case '\n':
-		return append(out, `\n`...)
-	case '\f':
-		return append(out, `\f`...)
-	case '\r':
-		return append(out, `\r`...)
-	}
-	return append(out, '\\', 'u', '0', '0', HexDigits[c>>4], HexDigits[c&15])
-}
+func (e *Encoder) Quote(s string) { e.Out = jsontext.AppendValid(e.Out, s) }
 
 // quoteUTF16 writes a string with lone surrogates, which it escapes.
 func (e *Encoder) quoteUTF16(s goja.String) {
@@ -314,7 +284,7 @@ func (e *Encoder) quoteUTF16(s goja.String) {
 			continue
 		}
 		if c < ' ' || c == '"' || c == '\\' {
-			e.Out = appendEscape(e.Out, byte(c))
+			e.Out = jsontext.AppendEscape(e.Out, byte(c))
 			continue
 		}
 		e.Out = utf8.AppendRune(e.Out, c)
