@@ -78,7 +78,8 @@ type Options struct {
 
 // Files are the files of a [Server] and the values that they refer to.
 type Files struct {
-	// Tools is the directory of the tool files: [Dir], an embed.FS, or nil for none.
+	// Tools is the directory of the tool files: [Dir], an embed.FS, or nil for none. Several
+	// goroutines read it at once.
 	Tools fs.FS
 	// ToolsPath names the directory in diagnostics. Default "tools.d".
 	ToolsPath string

@@ -66,14 +66,12 @@ type referencedFile struct {
 	ownership
 }
 
-// read reads a tool file. It keeps before if the content is unchanged, and removes a file that
-// no longer exists.
-func (t *Tree) read(name string, before *toolFile) {
+// read reads a tool file. It keeps before if the content is unchanged, and returns nil for a file
+// that no longer exists. It is safe for concurrent use.
+func (t *Tree) read(name string, before *toolFile) *toolFile {
 	content, info, err := content(t.fsys, name, maxToolFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		delete(t.files, name)
-		t.order = nil
-		return
+		return nil
 	}
 	f := &toolFile{path: name, bytes: content, hash: sha256.Sum256(content), ownership: ownershipOf(info)}
 	if err != nil {
@@ -82,10 +80,20 @@ func (t *Tree) read(name string, before *toolFile) {
 	}
 	if before != nil && before.hash == f.hash {
 		before.ownership = f.ownership
-		t.put(before)
-		return
+		return before
 	}
-	t.put(f)
+	return f
+}
+
+// readAll reads tool files on all cores. before holds the earlier state of the files.
+func (t *Tree) readAll(names []string, before map[string]*toolFile) {
+	read := make([]*toolFile, len(names))
+	Parallel(len(names), func(i int) { read[i] = t.read(names[i], before[names[i]]) })
+	for _, f := range read {
+		if f != nil {
+			t.put(f)
+		}
+	}
 }
 
 // put adds a file, or replaces the file with its path.

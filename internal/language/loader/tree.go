@@ -53,6 +53,8 @@ type Tree struct {
 	// linked means that files were reached through links, so a change to any other file
 	// requires a rescan.
 	linked bool
+	// found are the tool files that a rescan has found and not read yet.
+	found []string
 	// full means that the directory holds too many files. entries counts the visited entries,
 	// tooDeep the directories below the maximum depth.
 	full             bool
@@ -106,14 +108,17 @@ func (t *Tree) rescan() {
 	t.files, t.order, t.problems, t.warnings = make(map[string]*toolFile, len(old)), nil, nil, map[string]diag.Diagnostic{}
 	t.refs, t.referencedBytes, t.listings = map[string]*referencedFile{}, 0, map[string]listing{}
 	t.ownedByOthers, t.groupWritable = nil, nil
-	t.full, t.linked, t.entries, t.tooDeep = false, false, 0, 0
+	t.full, t.linked, t.entries, t.tooDeep, t.found = false, false, 0, 0, nil
 	if t.fsys == nil {
 		return
 	}
-	t.scan(".", 0, 0, old)
+	t.scan(".", 0, 0)
+	t.readAll(t.found, old)
+	t.found = nil
 }
 
-func (t *Tree) scan(folder string, depth, links int, old map[string]*toolFile) {
+// scan finds the tool files of a directory and its subdirectories.
+func (t *Tree) scan(folder string, depth, links int) {
 	if depth > maxDepth || links > maxLinks {
 		t.reject(folder, "folder-too-deep", fmt.Sprintf("directories nest deeper than %d levels, or pass more than %d links", maxDepth, maxLinks),
 			"look for a link to a parent directory")
@@ -139,11 +144,11 @@ func (t *Tree) scan(folder string, depth, links int, old map[string]*toolFile) {
 		}
 	}
 	for _, entry := range entries {
-		t.visit(path.Join(folder, entry.Name()), entry, depth, links, old)
+		t.visit(path.Join(folder, entry.Name()), entry, depth, links)
 	}
 }
 
-func (t *Tree) visit(name string, entry fs.DirEntry, depth, links int, old map[string]*toolFile) {
+func (t *Tree) visit(name string, entry fs.DirEntry, depth, links int) {
 	if IsHidden(entry.Name()) {
 		t.warnHidden(name)
 		return
@@ -164,9 +169,9 @@ func (t *Tree) visit(name string, entry fs.DirEntry, depth, links int, old map[s
 	}
 	switch {
 	case isDir:
-		t.scan(name, depth+1, links, old)
+		t.scan(name, depth+1, links)
 	case isToolFile(name):
-		t.read(name, old[name])
+		t.found = append(t.found, name)
 	}
 }
 
@@ -175,7 +180,7 @@ func (t *Tree) isFull() bool {
 	t.entries++
 	switch {
 	case t.full:
-	case len(t.files) == maxFiles:
+	case len(t.found) == maxFiles:
 		t.full = true
 		t.reject(".", "too-many-files", fmt.Sprintf("the directory contains more than %d tool files", maxFiles), "split it into several servers")
 	case t.entries > maxEntries:
@@ -215,7 +220,12 @@ func (t *Tree) apply(paths []string) bool {
 				return false
 			}
 		case isToolFile(name):
-			t.read(name, t.files[name])
+			if f := t.read(name, t.files[name]); f != nil {
+				t.put(f)
+			} else {
+				delete(t.files, name)
+				t.order = nil
+			}
 		}
 	}
 	return len(t.problems) == 0
