@@ -78,8 +78,7 @@ type Options struct {
 
 // Files are the files of a [Server] and the values that they refer to.
 type Files struct {
-	// Tools is the directory of the tool files: [Dir], an embed.FS, or nil for none. Several
-	// goroutines read it at once.
+	// Tools is the directory of the tool files, read concurrently: [Dir], an embed.FS, or nil for none.
 	Tools fs.FS
 	// ToolsPath names the directory in diagnostics. Default "tools.d".
 	ToolsPath string
