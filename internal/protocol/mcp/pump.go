@@ -9,8 +9,11 @@ import (
 
 // quickTime is the maximum duration of a message for the next one to be served
 // in the reading goroutine too. A longer message gains more from another
-// processor than the wake-up costs.
+// processor than the wake-up costs, if another message arrives meanwhile.
 const quickTime = 100 * time.Microsecond
+
+// waitedTime is the minimum duration of a read that has waited for its message.
+const waitedTime = 20 * time.Microsecond
 
 // takeoverDelay is how long reading pauses for a message that was expected to
 // be quick.
@@ -19,7 +22,8 @@ const takeoverDelay = time.Millisecond
 // pump reads the messages of a connection and serves each in the goroutine that
 // read it, which saves starting a goroutine and two switches per call. When a
 // message takes longer than expected, another goroutine continues to read.
-// While messages are slow, each gets a goroutine of the pool at once.
+// While messages are slow, each gets a goroutine of the pool at once, unless the
+// client sends one message at a time.
 type pump struct {
 	// fixed at creation
 	conn *Conn
@@ -28,13 +32,15 @@ type pump struct {
 	done chan struct{} // closed when there are no more messages
 	pool pool          // serves messages while they are slow
 
+	pooled atomic.Int32 // messages that the pool serves
+
 	mu    sync.Mutex
 	watch *time.Timer
-	armed bool   // watch will fire
-	turn  uint64 // counts the messages served in the reading goroutine
-	seen  uint64 // turn when watch last fired
-	busy  bool   // such a message is running, and no goroutine reads
-	slow  bool   // the last ended message was not quick
+	armed bool          // watch will fire
+	turn  uint64        // counts the messages served in the reading goroutine
+	seen  uint64        // turn when watch last fired
+	busy  bool          // such a message is running, and no goroutine reads
+	last  time.Duration // duration of the last ended message
 }
 
 // Pump receives texts from the client, as [Conn.Receive] does, one after
@@ -43,7 +49,7 @@ type pump struct {
 // still be running.
 func (c *Conn) Pump(ctx context.Context, next func() (text []byte, served func(), more bool)) {
 	p := &pump{conn: c, ctx: ctx, next: next, done: make(chan struct{})}
-	p.pool = pool{serve: p.serve, done: p.done, next: make(chan *batch)}
+	p.pool = pool{serve: p.servePooled, done: p.done, next: make(chan *batch)}
 	p.watch = time.AfterFunc(time.Hour, p.check)
 	p.watch.Stop()
 	// A separate goroutine, because a call may block it beyond the end of the
@@ -57,6 +63,7 @@ func (c *Conn) Pump(ctx context.Context, next func() (text []byte, served func()
 // over.
 func (p *pump) run() {
 	for {
+		start := time.Now()
 		text, served, more := p.next()
 		if !more {
 			close(p.done)
@@ -66,8 +73,9 @@ func (p *pump) run() {
 		if b == nil {
 			continue
 		}
-		turn, separate := p.startInline()
+		turn, separate := p.startInline(time.Since(start) >= waitedTime)
 		if separate {
+			p.pooled.Add(1)
 			p.pool.start(b)
 			continue
 		}
@@ -92,22 +100,29 @@ func (p *pump) serveInline(b *batch, turn uint64) (reads bool) {
 	return false
 }
 
-// serve serves a message and records whether it was quick.
+// serve serves a message and records its duration.
 func (p *pump) serve(b *batch) {
 	start := time.Now()
 	p.conn.serve(b)
-	slow := time.Since(start) > quickTime
+	took := time.Since(start)
 	p.mu.Lock()
-	p.slow = slow
+	p.last = took
 	p.mu.Unlock()
+}
+
+func (p *pump) servePooled(b *batch) {
+	defer p.pooled.Add(-1)
+	p.serve(b)
 }
 
 // startInline reports whether the message must be served in another goroutine.
 // Otherwise reading pauses until [pump.endInline], or until it is taken over.
-func (p *pump) startInline() (turn uint64, separate bool) {
+// waited means that the message arrived after the last one had been served.
+func (p *pump) startInline(waited bool) (turn uint64, separate bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.slow {
+	alone := waited && p.pooled.Load() == 0
+	if p.last > takeoverDelay || p.last > quickTime && !alone {
 		return 0, true
 	}
 	p.turn++
@@ -152,7 +167,7 @@ func (p *pump) overdue() bool {
 		p.armed = false
 		return false
 	}
-	p.busy, p.armed, p.slow = false, false, true
+	p.busy, p.armed, p.last = false, false, 2*takeoverDelay
 	return true
 }
 

@@ -2,6 +2,8 @@ package mcp_test
 
 import (
 	"context"
+	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -84,4 +86,40 @@ func TestPump_servesQuickCallsInline(t *testing.T) {
 			t.Errorf("two calls of half a millisecond took %s", took)
 		}
 	})
+}
+
+// TestPump_servesInlineForOneCaller: the goroutine that reads also serves slow
+// calls, if the client sends each after the response to the last one, and not if
+// all have arrived.
+func TestPump_servesInlineForOneCaller(t *testing.T) {
+	for think, want := range map[time.Duration]int{50 * time.Microsecond: 40, 0: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			var inline atomic.Int64
+			left := 40
+			tool := mcptest.Tools()[0]
+			tool.Run = func(context.Context, call.Request) call.Result {
+				stack := make([]byte, 64<<10)
+				if strings.Contains(string(stack[:runtime.Stack(stack, false)]), "serveInline") {
+					inline.Add(1)
+				}
+				time.Sleep(200 * time.Microsecond)
+				return mcptest.Text("")
+			}
+			s, _ := newServer(t, mcp.Options{}, tool)
+			responses := make(chan struct{}, 40)
+			conn := s.Connect(mcp.Peer{Principal: identity.Anonymous()}, func(mcp.Frame) error { responses <- struct{}{}; return nil })
+			conn.Pump(t.Context(), func() ([]byte, func(), bool) {
+				if think > 0 && left < 40 {
+					<-responses
+				}
+				time.Sleep(think)
+				left--
+				return request(left, "tools/call", `"name":"hello"`), nil, left >= 0
+			})
+			conn.Close()
+			if inline := int(inline.Load()); inline != want {
+				t.Errorf("%d of 40 calls served by the reader, with a pause of %s, want %d", inline, think, want)
+			}
+		})
+	}
 }
