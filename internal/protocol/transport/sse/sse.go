@@ -105,7 +105,7 @@ func (h *handler) message(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	served := httpguard.RetainBody(r)
-	if reply, ok := c.deliver(r.Context(), inboundMessage{sender: caller.Peer, text: text, served: served}); ok {
+	if reply, ok := c.deliver(r.Context(), caller.Peer, text, served); ok {
 		httpstream.NewResponse(w, h.bounds(r, caller), func() {}).Finish(reply)
 		return
 	}
@@ -131,18 +131,10 @@ const sessionParameter = "sessionId"
 // client is a client with an open stream.
 type client struct {
 	// fixed at creation
-	conn  *mcp.Conn
-	inbox chan inboundMessage
-	gone  chan struct{} // closed when no more texts are accepted
-}
-
-// inboundMessage is a text from a request.
-type inboundMessage struct {
-	sender mcp.Peer
-	text   []byte
-	// served is called when the text is no longer used.
-	served func()
-	reply  chan<- mcp.Reply // has capacity for one
+	conn *mcp.Conn
+	ctx  context.Context // of the stream
+	turn chan struct{}   // has capacity for one: the request that delivers its text
+	gone chan struct{}   // closed when no more texts are accepted
 }
 
 // serve serves a client until it disconnects, asks for shutdown, reads too
@@ -161,19 +153,23 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, caller *httpstre
 		response.Finish(mcp.Refuse(mcp.Unavailable, "the server is shutting down"))
 		return
 	}
-	c := &client{conn: conn, inbox: make(chan inboundMessage), gone: make(chan struct{})}
+	c := &client{conn: conn, ctx: ctx, turn: make(chan struct{}, 1), gone: make(chan struct{})}
 	id := rand.Text()
 	h.clients.Store(id, c)
 	var writer sync.WaitGroup
 	if response.SendEndpoint(h.endpoint(r, id)) == nil {
 		writer.Go(func() { h.write(response, queue) })
-		c.receive(ctx)
+		select {
+		case <-conn.Done():
+		case <-ctx.Done():
+		}
 	}
 	h.clients.Delete(id)
 	close(c.gone)
 	if ctx.Err() != nil {
 		queue.discard()
 	}
+	c.turn <- struct{}{} // after the last delivery
 	conn.Close()
 	queue.end()
 	writer.Wait()
@@ -205,31 +201,24 @@ func (h *handler) write(response *httpstream.Response, queue *sendQueue) {
 	}
 }
 
-func (c *client) receive(ctx context.Context) {
-	for {
-		select {
-		case d := <-c.inbox:
-			d.reply <- c.conn.Deliver(ctx, d.sender, d.text, d.served)
-		case <-c.conn.Done():
-			return
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 // deliver passes a text to the client and returns the reply for the sender;
-// false if the client is gone. ctx is the context of the request with the text.
-func (c *client) deliver(ctx context.Context, d inboundMessage) (mcp.Reply, bool) {
-	reply := make(chan mcp.Reply, 1)
-	d.reply = reply
+// false if the client is gone. ctx is the context of the request with the text;
+// served is called when the text is no longer used.
+func (c *client) deliver(ctx context.Context, sender mcp.Peer, text []byte, served func()) (mcp.Reply, bool) {
 	select {
-	case c.inbox <- d:
-		return <-reply, true
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
 	case <-c.gone:
+		return mcp.Reply{}, false
 	case <-ctx.Done():
+		return mcp.Reply{}, false
 	}
-	return mcp.Reply{}, false
+	select {
+	case <-c.gone:
+		return mcp.Reply{}, false
+	default:
+		return c.conn.Deliver(c.ctx, sender, text, served), true
+	}
 }
 
 // maxUnsentBytes is the number of queued bytes above which put blocks.
