@@ -70,11 +70,11 @@ func (s *store) claim(owner Owner, id string, expires int64) (*flight, Claim, er
 	if running := s.flights[id]; running != nil {
 		return running, Claim{}, nil
 	}
-	if e, known := s.ledgers[claimKind].entries[id]; known {
+	if e, known := s.ledgers[ClaimKind].entries[id]; known {
 		c, err := s.past(e)
 		return nil, c, err
 	}
-	e := Entry{Kind: claimKind, ID: id, Owner: owner.key(), Phase: claimed, Expires: expires}
+	e := Entry{Kind: ClaimKind, ID: id, Owner: owner.Key(), Phase: claimed, Expires: expires}
 	if err := s.write(e, nil); err != nil {
 		return nil, Claim{}, err
 	}

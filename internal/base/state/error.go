@@ -31,6 +31,10 @@ var (
 	ErrNotFound = errors.New("there is no such task")
 	// ErrEnded is the error for a change of a completed, failed or cancelled task.
 	ErrEnded = errors.New("the task has ended")
+	// ErrPresumedDead is the error for the end of work that this process started before it
+	// lost its database for so long that others presumed it dead. They report the work as
+	// lost or failed.
+	ErrPresumedDead = errors.New("the state store presumed this server dead while the work ran, and reports the work as interrupted")
 	// ErrInUse is the error for a file that another process uses.
 	ErrInUse = errors.New("in use by another process")
 	// ErrClosed is the error of all methods of a closed store.

@@ -52,7 +52,7 @@ func (s *store) makeKey(id uint32) (Key, error) {
 	var data encoder
 	data.fixed(k.Secret[:])
 	data.millis(k.made)
-	if err := s.write(Entry{Kind: keyKind, ID: keyName(id), Expires: math.MaxInt64}, data); err != nil {
+	if err := s.write(Entry{Kind: KeyKind, ID: keyName(id), Expires: math.MaxInt64}, data); err != nil {
 		return Key{}, err
 	}
 	s.keys = append(s.keys, k)
@@ -76,7 +76,7 @@ func (s *store) KeyByID(id uint32) (Key, error) {
 func keyName(id uint32) string { return string(binary.BigEndian.AppendUint32(nil, id)) }
 
 func (s *store) loadKeys() error {
-	for id, e := range s.ledgers[keyKind].entries {
+	for id, e := range s.ledgers[KeyKind].entries {
 		data, err := s.read(e)
 		if err != nil {
 			return err
@@ -108,7 +108,7 @@ func (s *store) dropKeys() error {
 	for i, k := range s.keys[:old] {
 		names[i] = keyName(k.ID)
 	}
-	if err := s.remove(keyKind, names); err != nil {
+	if err := s.remove(KeyKind, names); err != nil {
 		return err
 	}
 	s.keys = slices.Clone(s.keys[old:])

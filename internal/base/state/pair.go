@@ -51,8 +51,8 @@ type StoredPair struct {
 
 func (p StoredPair) Size(key string) int64 { return int64(len(key) + len(p.Value)) }
 
-// public returns the pair, or none if it has expired.
-func (p StoredPair) public(now int64) Pair {
+// Public returns the pair, or none if it has expired.
+func (p StoredPair) Public(now int64) Pair {
 	switch {
 	case p.Value == nil || p.Expires <= now:
 		return Pair{}
@@ -62,7 +62,8 @@ func (p StoredPair) public(now int64) Pair {
 	return Pair{Value: p.Value, Expires: time.UnixMilli(p.Expires)}
 }
 
-func (p Pair) stored() StoredPair {
+// Stored returns the pair for [Rows].
+func (p Pair) Stored() StoredPair {
 	if p.Expires.IsZero() {
 		return StoredPair{p.Value, never}
 	}
@@ -79,7 +80,7 @@ func (s *store) Pair(space, key string) (Pair, error) {
 	if err != nil {
 		return Pair{}, fmt.Errorf("read a value: %w", err)
 	}
-	return found.public(s.millis()), nil
+	return found.Public(s.millis()), nil
 }
 
 func (s *store) ChangePair(space, key string, room Room, change func(old Pair, now time.Time) (Pair, error)) error {
@@ -96,7 +97,7 @@ func (s *store) ChangePair(space, key string, room Room, change func(old Pair, n
 	if err != nil {
 		return fmt.Errorf("read a value: %w", err)
 	}
-	made, err := change(old.public(now.UnixMilli()), now)
+	made, err := change(old.Public(now.UnixMilli()), now)
 	if err != nil {
 		return err
 	}
@@ -109,7 +110,7 @@ func (s *store) ChangePair(space, key string, room Room, change func(old Pair, n
 	if made.Value == nil {
 		return nil
 	}
-	return s.putPair(space, key, room, old, made.stored())
+	return s.putPair(space, key, room, old, made.Stored())
 }
 
 // dropPair removes a pair, if it exists; mu is held.

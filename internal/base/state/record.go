@@ -6,19 +6,22 @@ import (
 	"time"
 )
 
+// Kind is a kind of records.
 type Kind int
 
+// The kinds of records.
 const (
-	keyKind Kind = iota
-	claimKind
-	journalKind
-	taskKind
+	KeyKind Kind = iota
+	ClaimKind
+	JournalKind
+	TaskKind
 	kinds = int(iota)
 )
 
 func (k Kind) String() string { return [...]string{"key", "claim", "journal", "task"}[k] }
 
-func (k Kind) plural() string {
+// Plural returns the kind as in [FullError].
+func (k Kind) Plural() string {
 	return [...]string{"sealing keys", "request states", "journals", "tasks"}[k]
 }
 
@@ -26,9 +29,9 @@ func (k Kind) plural() string {
 type Entry struct {
 	Kind Kind
 	ID   string
-	// Owner is the [Owner.key] of the owner.
+	// Owner is the [Owner.Key] of the owner.
 	Owner string
-	// Phase is a claimPhase or a Status.
+	// Phase is the phase of a claim, or the number of a Status.
 	Phase int
 	// Expires is in milliseconds since 1970.
 	Expires int64
@@ -46,7 +49,8 @@ type Record struct {
 // task always fits.
 const recordBytes = 1 << 10
 
-func newRecord(e Entry, data []byte) Record {
+// NewRecord returns the record of an entry, with its size.
+func NewRecord(e Entry, data []byte) Record {
 	e.Size = max(recordBytes, int64(len(e.ID)+len(e.Owner)+len(data)))
 	return Record{e, data}
 }
@@ -186,10 +190,14 @@ func (l *ledger) expired(now int64, kept func(id string) bool) []string {
 }
 
 // wait returns the time until the first entry expires, in whole seconds, at least one.
-func (l *ledger) wait(now int64) time.Duration {
+func (l *ledger) wait(now int64) time.Duration { return WaitUntil(l.soonest, now) }
+
+// WaitUntil returns the time from now until the first expiry, [math.MaxInt64] if there is
+// none, in whole seconds, at least one.
+func WaitUntil(soonest, now int64) time.Duration {
 	seconds := int64(1)
-	if l.soonest != math.MaxInt64 {
-		seconds = max(1, (l.soonest-now+999)/1000)
+	if soonest != math.MaxInt64 {
+		seconds = max(1, (soonest-now+999)/1000)
 	}
 	return time.Duration(seconds) * time.Second
 }

@@ -150,7 +150,7 @@ func (s *Sealer) unseal(text string) ([]byte, error) {
 
 // check compares in constant time, so that timing reveals nothing about a guess.
 func (s *Sealer) check(state *State, want Want) error {
-	owner := subtle.ConstantTimeCompare([]byte(state.Owner.key()), []byte(want.Owner.key()))
+	owner := subtle.ConstantTimeCompare([]byte(state.Owner.Key()), []byte(want.Owner.Key()))
 	definition := subtle.ConstantTimeCompare(state.Definition[:], want.Definition[:])
 	arguments := subtle.ConstantTimeCompare(state.Arguments[:], want.Arguments[:])
 	switch {

@@ -150,7 +150,7 @@ func OwnerOf(p identity.Principal) Owner {
 }
 
 // key returns a unique string for the owner.
-func (o Owner) key() string {
+func (o Owner) Key() string {
 	var e encoder
 	e.owner(o)
 	return string(e)

@@ -179,7 +179,7 @@ func TestSealer_keyPerOwner(t *testing.T) {
 	owners := []Owner{{}, {ID: "a"}, {Kind: "a"}, {Issuer: "a"}, {ID: "a", Kind: "a"}, {ID: "aa"}, {ID: "a", Issuer: "a"}, {ID: "\x01a"}}
 	for i, a := range owners {
 		for j, b := range owners {
-			if same := bytes.Equal([]byte(a.key()), []byte(b.key())); same != (i == j) {
+			if same := bytes.Equal([]byte(a.Key()), []byte(b.Key())); same != (i == j) {
 				t.Errorf("%+v and %+v: same key %v", a, b, same)
 			}
 		}

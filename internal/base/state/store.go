@@ -17,6 +17,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 )
@@ -83,6 +84,9 @@ type Store interface {
 type Options struct {
 	// Now is the clock. The default is [time.Now].
 	Now func() time.Time
+	// Logger logs for the operator what no method returns, such as a failed heartbeat. Nil
+	// discards.
+	Logger *slog.Logger
 	// Claims bound the used request states. Default: 65,536 and 64 MiB of answers, a
 	// quarter of each per owner.
 	Claims Limits
@@ -96,6 +100,22 @@ type Options struct {
 	// is bounded by its [Room].
 	Pairs Limits
 }
+
+// Limits returns the limits of a kind of records, with defaults.
+func (o Options) Limits(k Kind) Limits {
+	switch k {
+	case ClaimKind:
+		return o.Claims.or(Limits{1 << 16, 64 << 20, 1 << 14, 16 << 20})
+	case JournalKind:
+		return o.Journals.or(Limits{1 << 12, 64 << 20, 1 << 10, 16 << 20})
+	case TaskKind:
+		return o.Tasks.or(Limits{10_000, 256 << 20, 1_000, 64 << 20})
+	}
+	return Limits{1 << 10, 1 << 20, 1 << 10, 1 << 20}
+}
+
+// PairLimits returns the limits of all pairs, with defaults.
+func (o Options) PairLimits() Limits { return o.Pairs.or(Limits{1_000_000, 256 << 20, 0, 0}) }
 
 // store is a Store over rows.
 type store struct {
@@ -129,12 +149,12 @@ func NewStore(r Rows, o Options) (Store, error) {
 		s.now = time.Now
 	}
 	s.ledgers = [kinds]*ledger{
-		keyKind:     newLedger(Limits{1 << 10, 1 << 20, 1 << 10, 1 << 20}),
-		claimKind:   newLedger(o.Claims.or(Limits{1 << 16, 64 << 20, 1 << 14, 16 << 20})),
-		journalKind: newLedger(o.Journals.or(Limits{1 << 12, 64 << 20, 1 << 10, 16 << 20})),
-		taskKind:    newLedger(o.Tasks.or(Limits{10_000, 256 << 20, 1_000, 64 << 20})),
+		KeyKind:     newLedger(o.Limits(KeyKind)),
+		ClaimKind:   newLedger(o.Limits(ClaimKind)),
+		JournalKind: newLedger(o.Limits(JournalKind)),
+		TaskKind:    newLedger(o.Limits(TaskKind)),
 	}
-	s.spaces = &spaces{limits: o.Pairs.or(Limits{1_000_000, 256 << 20, 0, 0}), of: map[string]Usage{}}
+	s.spaces = &spaces{limits: o.PairLimits(), of: map[string]Usage{}}
 	var invalid error
 	err := r.Each(func(e Entry) {
 		if e.Kind < 0 || int(e.Kind) >= kinds {
@@ -187,7 +207,7 @@ func (s *store) read(e Entry) ([]byte, error) {
 
 // write stores a record if it fits; mu is held.
 func (s *store) write(e Entry, data []byte) error {
-	r := newRecord(e, data)
+	r := NewRecord(e, data)
 	if err := s.makeRoom(r.Entry); err != nil {
 		return err
 	}
@@ -201,7 +221,7 @@ func (s *store) write(e Entry, data []byte) error {
 // failed returns the error of a failed write; mu is held.
 func (s *store) failed(k Kind, err error) error {
 	if s.rows.IsFull(err) {
-		return &FullError{What: k.plural(), Wait: s.ledgers[k].wait(s.millis()), Err: err}
+		return &FullError{What: k.Plural(), Wait: s.ledgers[k].wait(s.millis()), Err: err}
 	}
 	return fmt.Errorf("write a %s: %w", k, err)
 }
@@ -219,7 +239,7 @@ func (s *store) makeRoom(e Entry) error {
 		}
 	}
 	if !l.fits(e) {
-		return &FullError{What: e.Kind.plural(), Wait: l.wait(s.millis())}
+		return &FullError{What: e.Kind.Plural(), Wait: l.wait(s.millis())}
 	}
 	return nil
 }
@@ -259,8 +279,8 @@ func (s *store) sweep() error {
 	if err := s.dropKeys(); err != nil {
 		return err
 	}
-	for k := claimKind; int(k) < kinds; k++ {
-		ids := s.ledgers[k].expired(s.millis(), func(id string) bool { return k == claimKind && s.flights[id] != nil })
+	for k := ClaimKind; int(k) < kinds; k++ {
+		ids := s.ledgers[k].expired(s.millis(), func(id string) bool { return k == ClaimKind && s.flights[id] != nil })
 		if err := s.remove(k, ids); err != nil {
 			return err
 		}
@@ -281,7 +301,7 @@ func (s *store) remove(k Kind, ids []string) error {
 	}
 	for _, id := range ids {
 		s.ledgers[k].remove(id)
-		if k == taskKind {
+		if k == TaskKind {
 			s.unwatch(id)
 		}
 	}
@@ -310,7 +330,7 @@ func (s *store) PutJournal(owner Owner, nonce Nonce, expires time.Time, journal 
 		return err
 	}
 	defer unlock()
-	e := Entry{Kind: journalKind, ID: string(nonce[:]), Owner: owner.key(), Expires: expires.UnixMilli()}
+	e := Entry{Kind: JournalKind, ID: string(nonce[:]), Owner: owner.Key(), Expires: expires.UnixMilli()}
 	return s.write(e, journal)
 }
 
@@ -320,7 +340,7 @@ func (s *store) Journal(nonce Nonce) ([]byte, error) {
 		return nil, err
 	}
 	defer unlock()
-	e, ok := s.find(journalKind, string(nonce[:]))
+	e, ok := s.find(JournalKind, string(nonce[:]))
 	if !ok {
 		return nil, ErrLost
 	}

@@ -60,17 +60,22 @@ func (s *store) CreateTask(t Task) (Task, error) {
 		return Task{}, err
 	}
 	defer unlock()
-	now := time.UnixMilli(s.millis()).UTC()
-	t = Task{
+	t = NewTask(t, s.now())
+	return t, s.writeTask(t)
+}
+
+// NewTask returns the task that [Store.CreateTask] stores for t.
+func NewTask(t Task, now time.Time) Task {
+	now = now.Truncate(time.Millisecond).UTC()
+	return Task{
 		ID: rand.Text(), Owner: t.Owner, Tool: t.Tool, Created: now, Updated: now,
 		Status: Working, Message: t.Message, TTL: t.TTL, Poll: t.Poll,
 	}
-	return t, s.writeTask(t)
 }
 
 // writeTask stores a task; mu is held.
 func (s *store) writeTask(t Task) error {
-	r, err := t.record()
+	r, err := t.Record()
 	if err != nil {
 		return err
 	}
@@ -88,8 +93,8 @@ func (s *store) Task(owner Owner, id string) (Task, error) {
 
 // task reads a task of an owner; mu is held.
 func (s *store) task(owner Owner, id string) (Task, error) {
-	e, ok := s.find(taskKind, id)
-	if !ok || e.Owner != owner.key() {
+	e, ok := s.find(TaskKind, id)
+	if !ok || e.Owner != owner.Key() {
 		return Task{}, ErrNotFound
 	}
 	return s.readTask(e)
@@ -101,7 +106,12 @@ func (s *store) readTask(e Entry) (Task, error) {
 	if err != nil {
 		return Task{}, err
 	}
-	t := Task{ID: e.ID}
+	return DecodeTask(e.ID, data)
+}
+
+// DecodeTask returns the task in the data of a record.
+func DecodeTask(id string, data []byte) (Task, error) {
+	t := Task{ID: id}
 	if err := t.decode(data); err != nil {
 		return Task{}, fmt.Errorf("read a task: %w", err)
 	}
@@ -118,19 +128,41 @@ func (s *store) UpdateTask(owner Owner, id string, change func(*Task) error) (Ta
 	if err != nil {
 		return Task{}, err
 	}
-	if old.Status.Ended() {
-		return old, ErrEnded
-	}
-	t := old
-	if err := change(&t); err != nil {
+	t, err := old.Changed(change, s.now())
+	if err != nil {
 		return old, err
 	}
-	t.keep(old, time.UnixMilli(s.millis()).UTC())
 	if err := s.writeTask(t); err != nil {
 		return old, err
 	}
 	s.notify(id)
 	return t, nil
+}
+
+// Changed returns the task after a change, as [Store.UpdateTask] stores it. The error is
+// [ErrEnded] for an ended task, or the error of change.
+func (t Task) Changed(change func(*Task) error, now time.Time) (Task, error) {
+	if t.Status.Ended() {
+		return t, ErrEnded
+	}
+	old := t
+	if err := change(&t); err != nil {
+		return old, err
+	}
+	t.keep(old, now.Truncate(time.Millisecond).UTC())
+	return t, nil
+}
+
+// Interrupted returns the task after the process that ran it has ended. ok is false if
+// the task can continue, or has ended.
+func (t Task) Interrupted(now time.Time) (_ Task, ok bool) {
+	if t.Status.Ended() || t.Status == InputRequired && len(t.Held) > 0 {
+		return t, false
+	}
+	old := t
+	t.Status, t.Message = Failed, restarted
+	t.keep(old, now.Truncate(time.Millisecond).UTC())
+	return t, true
 }
 
 // keep sets the fields that the store owns, and clears those of an ended task.
@@ -145,7 +177,7 @@ func (t *Task) keep(old Task, now time.Time) {
 // cannot continue.
 func (s *store) failTasks() error {
 	var failed []Record
-	for _, e := range s.ledgers[taskKind].entries {
+	for _, e := range s.ledgers[TaskKind].entries {
 		if e.Phase < 0 || e.Phase >= len(statuses) {
 			return fmt.Errorf("read a task: %w", errMalformed)
 		}
@@ -164,10 +196,10 @@ func (s *store) failTasks() error {
 		return nil
 	}
 	if err := s.rows.Put(failed...); err != nil {
-		return s.failed(taskKind, err)
+		return s.failed(TaskKind, err)
 	}
 	for _, r := range failed {
-		s.ledgers[taskKind].set(r.Entry)
+		s.ledgers[TaskKind].set(r.Entry)
 	}
 	return nil
 }
@@ -175,19 +207,19 @@ func (s *store) failTasks() error {
 // cutOff returns the record of a task that a restart has ended; ok is false if the task
 // can continue.
 func (s *store) cutOff(e Entry) (r Record, ok bool, err error) {
-	old, err := s.readTask(e)
-	if err != nil || old.Status == InputRequired && len(old.Held) > 0 {
+	t, err := s.readTask(e)
+	if err != nil {
 		return Record{}, false, err
 	}
-	t := old
-	t.Status, t.Message = Failed, restarted
-	t.keep(old, time.UnixMilli(s.millis()).UTC())
-	r, err = t.record()
+	if t, ok = t.Interrupted(s.now()); !ok {
+		return Record{}, false, nil
+	}
+	r, err = t.Record()
 	return r, err == nil, err
 }
 
-// record returns the stored form of the task.
-func (t Task) record() (Record, error) {
+// Record returns the stored form of the task.
+func (t Task) Record() (Record, error) {
 	status := slices.Index(statuses[:], t.Status)
 	if status < 0 {
 		return Record{}, fmt.Errorf("%q is not a task status", string(t.Status))
@@ -197,8 +229,8 @@ func (t Task) record() (Record, error) {
 	}
 	var data encoder
 	t.encode(&data)
-	e := Entry{Kind: taskKind, ID: t.ID, Owner: t.Owner.key(), Phase: status, Expires: t.Created.Add(t.TTL).UnixMilli()}
-	return newRecord(e, data), nil
+	e := Entry{Kind: TaskKind, ID: t.ID, Owner: t.Owner.Key(), Phase: status, Expires: t.Created.Add(t.TTL).UnixMilli()}
+	return NewRecord(e, data), nil
 }
 
 // taskVersion is the version of the format in files.
@@ -240,8 +272,8 @@ func (s *store) WatchTask(owner Owner, id string) (changes <-chan struct{}, stop
 		return nil, nil, err
 	}
 	defer unlock()
-	e, ok := s.find(taskKind, id)
-	if !ok || e.Owner != owner.key() {
+	e, ok := s.find(TaskKind, id)
+	if !ok || e.Owner != owner.Key() {
 		return nil, nil, ErrNotFound
 	}
 	watch := make(chan struct{}, 1)

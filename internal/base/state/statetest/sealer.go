@@ -1,12 +1,11 @@
-package state_test
+package statetest
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/internal/base/state"
 )
@@ -22,7 +21,7 @@ func sample() (state.State, state.Want) {
 }
 
 // sealed returns a store with a sealer and a sealed state.
-func sealed(t testing.TB, suite suite, s state.State) (state.Store, *clock, *state.Sealer, string) {
+func sealed(t testing.TB, suite Suite, s state.State) (state.Store, *clock, *state.Sealer, string) {
 	t.Helper()
 	store, c := suite.fresh(t, state.Options{})
 	sealer := state.NewSealer(store, c.Now)
@@ -33,12 +32,12 @@ func sealed(t testing.TB, suite suite, s state.State) (state.Store, *clock, *sta
 
 func wantOpen(t testing.TB, sealer *state.Sealer, text string, want state.Want, err error) {
 	t.Helper()
-	if opened, got := sealer.Open(text, want); !errors.Is(got, err) || got != nil && !cmp.Equal(opened, state.State{}) {
+	if opened, got := sealer.Open(text, want); !errors.Is(got, err) || got != nil && !reflect.DeepEqual(opened, state.State{}) {
 		t.Errorf("opened with %v, want %v", got, err)
 	}
 }
 
-func seals(t *testing.T, suite suite) {
+func seals(t *testing.T, suite Suite) {
 	s, want := sample()
 	_, c, sealer, text := sealed(t, suite, s)
 	opened, err := sealer.Open(text, want)
@@ -47,8 +46,8 @@ func seals(t *testing.T, suite suite) {
 		t.Error("no nonce")
 	}
 	s.Nonce, s.Expires = opened.Nonce, c.Now().Add(state.MaxLife)
-	if diff := cmp.Diff(s, opened); diff != "" {
-		t.Errorf("(-sealed +opened)\n%s", diff)
+	if !reflect.DeepEqual(s, opened) {
+		t.Errorf("(-sealed +opened): got %+v, want %+v", opened, s)
 	}
 	again, err := sealer.Seal(s)
 	check(t, err)
@@ -68,7 +67,7 @@ func seals(t *testing.T, suite suite) {
 	wantOpen(t, state.NewSealer(elsewhere, c.Now), text, want, state.ErrTampered)
 }
 
-func sealsExpire(t *testing.T, suite suite) {
+func sealsExpire(t *testing.T, suite Suite) {
 	s, want := sample()
 	store, c, sealer, text := sealed(t, suite, s)
 	s.Expires = c.Now().Add(time.Hour)
@@ -95,7 +94,7 @@ func sealsExpire(t *testing.T, suite suite) {
 	wantOpen(t, sealer, text, want, state.ErrTampered)
 }
 
-func largeJournals(t *testing.T, suite suite) {
+func largeJournals(t *testing.T, suite Suite) {
 	s, want := sample()
 	s.Journal = []byte(strings.Repeat("j", 1<<20))
 	store, c, sealer, text := sealed(t, suite, s)
@@ -104,7 +103,7 @@ func largeJournals(t *testing.T, suite suite) {
 	}
 	opened, err := sealer.Open(text, want)
 	check(t, err)
-	if string(opened.Journal) != string(s.Journal) || !cmp.Equal(opened.Asks, s.Asks) {
+	if string(opened.Journal) != string(s.Journal) || !reflect.DeepEqual(opened.Asks, s.Asks) {
 		t.Error("journal or asks differ")
 	}
 	opened.Journal[0] = 'J'
@@ -137,7 +136,7 @@ func largeJournals(t *testing.T, suite suite) {
 
 // tampering changes every byte, adds and removes some, and swaps parts, of texts with
 // every base64 ending.
-func tampering(t *testing.T, suite suite) {
+func tampering(t *testing.T, suite Suite) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: single goroutine")
 	}

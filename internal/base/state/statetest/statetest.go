@@ -1,4 +1,6 @@
-package state_test
+// Package statetest has the contract tests of [state.Store]. A [Suite] creates the stores of one kind,
+// and [Suite.Run] tests them.
+package statetest
 
 import (
 	"bytes"
@@ -14,18 +16,30 @@ import (
 	"github.com/mcpd/mcpd/internal/base/state"
 )
 
-// suite creates stores of one kind. The tests close them.
-type suite struct {
+// Suite creates stores of one kind. The tests close them.
+type Suite struct {
 	// New returns an empty store.
 	New func(t testing.TB, o state.Options) state.Store
 	// Restart closes a store and opens it again. Crash leaves the store open, and opens
 	// a copy as after a kill. Both are nil for stores in memory.
 	Restart, Crash func(t testing.TB, s state.Store, o state.Options) state.Store
+	// Waiting returns once a further claim of a store waits for the answer of another. It is nil
+	// for stores without connections: their tests run in a bubble of [synctest].
+	Waiting func(s state.Store)
+}
+
+// bubble runs a test in a bubble, if connections allow it.
+func (suite Suite) bubble(t *testing.T, test func(*testing.T)) {
+	if suite.Waiting == nil {
+		synctest.Test(t, test)
+	} else {
+		test(t)
+	}
 }
 
 // Run runs the contract tests.
-func (s suite) Run(t *testing.T) {
-	for name, test := range map[string]func(*testing.T, suite){
+func (suite Suite) Run(t *testing.T) {
+	for name, test := range map[string]func(*testing.T, Suite){
 		"a key seals for a day and is known until its seals have expired": keysTurn,
 		"journals are kept until they expire":                             journalsExpire,
 		"one of many claims wins and all others get its answer":           oneClaimWins,
@@ -55,14 +69,14 @@ func (s suite) Run(t *testing.T) {
 		"no space reaches another":                                        spacesAreApart,
 		"keys are listed in order and in pieces":                          keysAreListed,
 	} {
-		t.Run(name, func(t *testing.T) { test(t, s) })
+		t.Run(name, func(t *testing.T) { test(t, suite) })
 	}
-	if s.Restart == nil {
+	if suite.Restart == nil {
 		return
 	}
-	for how, reopen := range map[string]func(testing.TB, state.Store, state.Options) state.Store{"restart": s.Restart, "crash": s.Crash} {
-		t.Run("records after "+how, func(t *testing.T) { survives(t, s, reopen) })
-		t.Run("pairs after "+how, func(t *testing.T) { pairsSurvive(t, s, reopen) })
+	for how, reopen := range map[string]func(testing.TB, state.Store, state.Options) state.Store{"restart": suite.Restart, "crash": suite.Crash} {
+		t.Run("records after "+how, func(t *testing.T) { survives(t, suite, reopen) })
+		t.Run("pairs after "+how, func(t *testing.T) { pairsSurvive(t, suite, reopen) })
 	}
 }
 
@@ -88,11 +102,11 @@ func (c *clock) advance(d time.Duration) {
 }
 
 // fresh returns a new store with a clock.
-func (s suite) fresh(t testing.TB, o state.Options) (state.Store, *clock) {
+func (suite Suite) fresh(t testing.TB, o state.Options) (state.Store, *clock) {
 	t.Helper()
 	c := newClock()
 	o.Now = c.Now
-	store := s.New(t, o)
+	store := suite.New(t, o)
 	closeAfter(t, store)
 	return store, c
 }
@@ -120,7 +134,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-func keysTurn(t *testing.T, suite suite) {
+func keysTurn(t *testing.T, suite Suite) {
 	s, c := suite.fresh(t, state.Options{})
 	if _, err := s.KeyByID(1); !errors.Is(err, state.ErrTampered) {
 		t.Errorf("key before the first use: %v", err)
@@ -170,7 +184,7 @@ func wantKey(t testing.TB, s state.Store, want state.Key) {
 	}
 }
 
-func journalsExpire(t *testing.T, suite suite) {
+func journalsExpire(t *testing.T, suite Suite) {
 	s, c := suite.fresh(t, state.Options{Journals: state.Limits{Count: 2, Bytes: 3 << 10}})
 	expires := c.Now().Add(time.Minute)
 	if _, err := s.Journal(nonce(1)); !errors.Is(err, state.ErrLost) {
@@ -193,15 +207,15 @@ func journalsExpire(t *testing.T, suite suite) {
 	check(t, s.PutJournal(ann, nonce(3), c.Now().Add(time.Minute), nil))
 }
 
-func storesClose(t *testing.T, suite suite) {
-	synctest.Test(t, func(t *testing.T) {
+func storesClose(t *testing.T, suite Suite) {
+	suite.bubble(t, func(t *testing.T) {
 		s, c := suite.fresh(t, state.Options{})
 		expires := c.Now().Add(time.Minute)
 		task := create(t, s)
 		changes, stop, err := s.WatchTask(ann, task.ID)
 		check(t, err)
 		win(t, s, ann, 1, expires)
-		waits := joined(t.Context(), s, 1, expires)
+		waits := suite.joined(t.Context(), s, 1, expires)
 		check(t, s.Close())
 		check(t, s.Close())
 		if g := <-waits; !errors.Is(g.err, state.ErrClosed) {
@@ -241,7 +255,7 @@ func afterClose(s state.Store, task state.Task, expires time.Time) map[string]er
 }
 
 // survives checks the records after a store is opened again.
-func survives(t *testing.T, suite suite, reopen func(testing.TB, state.Store, state.Options) state.Store) {
+func survives(t *testing.T, suite Suite, reopen func(testing.TB, state.Store, state.Options) state.Store) {
 	o := state.Options{Claims: state.Limits{OwnerCount: 2}}
 	s, c := suite.fresh(t, o)
 	o.Now = c.Now

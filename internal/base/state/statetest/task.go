@@ -1,12 +1,11 @@
-package state_test
+package statetest
 
 import (
 	"errors"
+	"reflect"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/internal/base/state"
 )
@@ -37,12 +36,12 @@ func wantTask(t testing.TB, s state.Store, want state.Task) {
 	t.Helper()
 	got, err := s.Task(want.Owner, want.ID)
 	check(t, err)
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Fatalf("task (-want +got):\n%s", diff)
+	if !reflect.DeepEqual(want, got) {
+		t.Fatalf("task: got %+v, want %+v", got, want)
 	}
 }
 
-func tasksEnd(t *testing.T, suite suite) {
+func tasksEnd(t *testing.T, suite Suite) {
 	s, c := suite.fresh(t, state.Options{})
 	task := create(t, s)
 	if task.ID == create(t, s).ID {
@@ -64,8 +63,8 @@ func tasksEnd(t *testing.T, suite suite) {
 	want.Status, want.Requests, want.Held, want.Message, want.Updated = state.Completed, nil, nil, "", c.Now()
 	want.Result = []byte(`{"content":[]}`)
 	wantTask(t, s, want)
-	if diff := cmp.Diff(want, ended); diff != "" {
-		t.Errorf("changed task (-want +got):\n%s", diff)
+	if !reflect.DeepEqual(want, ended) {
+		t.Errorf("changed task: got %+v, want %+v", ended, want)
 	}
 	if again, err := s.UpdateTask(ann, task.ID, finish(state.Cancelled, "")); !errors.Is(err, state.ErrEnded) || again.Status != state.Completed {
 		t.Errorf("an ended task was changed to %s: %v", again.Status, err)
@@ -73,7 +72,7 @@ func tasksEnd(t *testing.T, suite suite) {
 	wantTask(t, s, want)
 }
 
-func tasksHaveOwners(t *testing.T, suite suite) {
+func tasksHaveOwners(t *testing.T, suite Suite) {
 	s, _ := suite.fresh(t, state.Options{})
 	task := create(t, s)
 	for _, owner := range []state.Owner{bob, {ID: "ann", Kind: "key"}, {ID: "ann", Issuer: "here"}, {ID: "annkey", Issuer: "here"}, {}} {
@@ -92,13 +91,13 @@ func tasksHaveOwners(t *testing.T, suite suite) {
 		t.ID, t.Owner, t.Tool, t.Created, t.Updated = "mine", bob, "other", time.Time{}, time.Time{}
 		return nil
 	})
-	if diff := cmp.Diff(task, same); diff != "" {
-		t.Errorf("a change altered fixed fields (-want +got):\n%s", diff)
+	if !reflect.DeepEqual(task, same) {
+		t.Errorf("a change altered fixed fields: got %+v, want %+v", same, task)
 	}
 	wantTask(t, s, task)
 }
 
-func changesFail(t *testing.T, suite suite) {
+func changesFail(t *testing.T, suite Suite) {
 	s, _ := suite.fresh(t, state.Options{})
 	task := create(t, s)
 	failure := errors.New("no")
@@ -123,7 +122,7 @@ func changesFail(t *testing.T, suite suite) {
 	}
 }
 
-func tasksExpire(t *testing.T, suite suite) {
+func tasksExpire(t *testing.T, suite Suite) {
 	s, c := suite.fresh(t, state.Options{})
 	task := create(t, s)
 	changes, stop, err := s.WatchTask(ann, task.ID)
@@ -150,7 +149,7 @@ func tasksExpire(t *testing.T, suite suite) {
 	}
 }
 
-func tasksAreBounded(t *testing.T, suite suite) {
+func tasksAreBounded(t *testing.T, suite Suite) {
 	s, _ := suite.fresh(t, state.Options{Tasks: state.Limits{Count: 3, Bytes: 3 << 10}})
 	task, _, _ := create(t, s), create(t, s), create(t, s)
 	_, err := s.CreateTask(state.Task{Owner: bob, TTL: time.Minute})
@@ -165,7 +164,7 @@ func tasksAreBounded(t *testing.T, suite suite) {
 	check(t, err)
 }
 
-func tasksAreWatched(t *testing.T, suite suite) {
+func tasksAreWatched(t *testing.T, suite Suite) {
 	s, _ := suite.fresh(t, state.Options{})
 	task := create(t, s)
 	changes, stop, err := s.WatchTask(ann, task.ID)
@@ -199,7 +198,7 @@ func tasksAreWatched(t *testing.T, suite suite) {
 	}
 }
 
-func tasksChangeInTurn(t *testing.T, suite suite) {
+func tasksChangeInTurn(t *testing.T, suite Suite) {
 	s, _ := suite.fresh(t, state.Options{})
 	task := create(t, s)
 	const many = 20

@@ -1,4 +1,4 @@
-package state_test
+package statetest
 
 import (
 	"bytes"
@@ -52,7 +52,7 @@ func wantKeys(t testing.TB, s state.Store, space, prefix, after string, most int
 	}
 }
 
-func pairsAreKept(t *testing.T, suite suite) {
+func pairsAreKept(t *testing.T, suite Suite) {
 	s, c := suite.fresh(t, state.Options{})
 	wantPair(t, s, "a", "k", "")
 	value := []byte("1")
@@ -79,7 +79,7 @@ func pairsAreKept(t *testing.T, suite suite) {
 	wantKeys(t, s, "a", "", "", 10)
 }
 
-func pairsExpire(t *testing.T, suite suite) {
+func pairsExpire(t *testing.T, suite Suite) {
 	s, c := suite.fresh(t, state.Options{})
 	room := state.Room{Keys: 2, Bytes: 1 << 10}
 	check(t, put(s, "a", "short", "1", room, time.Second))
@@ -105,7 +105,7 @@ func pairsExpire(t *testing.T, suite suite) {
 	wantKeys(t, s, "a", "", "", 10, "ever", "other")
 }
 
-func pairsAreBounded(t *testing.T, suite suite) {
+func pairsAreBounded(t *testing.T, suite Suite) {
 	s, c := suite.fresh(t, state.Options{Pairs: state.Limits{Count: 4, Bytes: 100}})
 	room := state.Room{Keys: 2, Bytes: 20}
 	check(t, put(s, "a", "1", strings.Repeat("x", 9), room, time.Minute))
@@ -130,7 +130,7 @@ func pairsAreBounded(t *testing.T, suite suite) {
 	check(t, put(s, "d", "1", "x", wide, 0))
 }
 
-func pairsChangeInTurn(t *testing.T, suite suite) {
+func pairsChangeInTurn(t *testing.T, suite Suite) {
 	s, _ := suite.fresh(t, state.Options{})
 	const together, times = 8, 25
 	var all sync.WaitGroup
@@ -156,7 +156,7 @@ func increase(s state.Store, space, key string) error {
 }
 
 // Every name is used as a space and as a key: no space reaches the values of another.
-func spacesAreApart(t *testing.T, suite suite) {
+func spacesAreApart(t *testing.T, suite Suite) {
 	if testing.Short() {
 		t.Skip("SKIPPED with -short: single goroutine")
 	}
@@ -183,7 +183,7 @@ func spacesAreApart(t *testing.T, suite suite) {
 	wantPair(t, s, "a", "A", "0/1")
 }
 
-func keysAreListed(t *testing.T, suite suite) {
+func keysAreListed(t *testing.T, suite Suite) {
 	s, _ := suite.fresh(t, state.Options{})
 	for _, key := range []string{"a", "a/1", "a/10", "a/2", "a/\U0010ffff", "b", "_", "%"} {
 		check(t, put(s, "s", key, "1", wide, 0))
@@ -202,7 +202,7 @@ func keysAreListed(t *testing.T, suite suite) {
 }
 
 // pairsSurvive checks the pairs after a store is opened again.
-func pairsSurvive(t *testing.T, suite suite, reopen func(testing.TB, state.Store, state.Options) state.Store) {
+func pairsSurvive(t *testing.T, suite Suite, reopen func(testing.TB, state.Store, state.Options) state.Store) {
 	s, c := suite.fresh(t, state.Options{})
 	room := state.Room{Keys: 3, Bytes: 64 << 10}
 	large := string(bytes.Repeat([]byte("v"), 60<<10))

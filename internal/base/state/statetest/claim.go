@@ -1,4 +1,4 @@
-package state_test
+package statetest
 
 import (
 	"context"
@@ -38,7 +38,7 @@ func wantFull(t testing.TB, err error, wait time.Duration) {
 	}
 }
 
-func oneClaimWins(t *testing.T, suite suite) {
+func oneClaimWins(t *testing.T, suite Suite) {
 	s, c := suite.fresh(t, state.Options{})
 	expires := c.Now().Add(time.Minute)
 	const many = 100
@@ -83,13 +83,17 @@ type got struct {
 }
 
 // joined returns the result of a second claim of a nonce, which is already waiting.
-func joined(ctx context.Context, s state.Store, n int, expires time.Time) <-chan got {
+func (suite Suite) joined(ctx context.Context, s state.Store, n int, expires time.Time) <-chan got {
 	outcome := make(chan got, 1)
 	go func() {
 		c, err := s.Claim(ctx, ann, nonce(n), expires)
 		outcome <- got{c, err}
 	}()
-	synctest.Wait()
+	if suite.Waiting == nil {
+		synctest.Wait()
+	} else {
+		suite.Waiting(s)
+	}
 	return outcome
 }
 
@@ -101,14 +105,14 @@ func wantAnswer(t testing.TB, g got, answer string) {
 	}
 }
 
-func claimsEndWithTheirContext(t *testing.T, suite suite) {
-	synctest.Test(t, func(t *testing.T) {
+func claimsEndWithTheirContext(t *testing.T, suite Suite) {
+	suite.bubble(t, func(t *testing.T) {
 		s, c := suite.fresh(t, state.Options{})
 		expires := c.Now().Add(time.Minute)
 		win(t, s, ann, 1, expires)
 		ctx, cancel := context.WithCancel(t.Context())
-		gone := joined(ctx, s, 1, expires)
-		stays := joined(t.Context(), s, 1, expires)
+		gone := suite.joined(ctx, s, 1, expires)
+		stays := suite.joined(t.Context(), s, 1, expires)
 		cancel()
 		if g := <-gone; !errors.Is(g.err, context.Canceled) {
 			t.Errorf("claim with a done context: %v", g.err)
@@ -118,12 +122,12 @@ func claimsEndWithTheirContext(t *testing.T, suite suite) {
 	})
 }
 
-func lostClaims(t *testing.T, suite suite) {
-	synctest.Test(t, func(t *testing.T) {
+func lostClaims(t *testing.T, suite Suite) {
+	suite.bubble(t, func(t *testing.T) {
 		s, c := suite.fresh(t, state.Options{})
 		expires := c.Now().Add(time.Minute)
 		win(t, s, ann, 1, expires)
-		waits := joined(t.Context(), s, 1, expires)
+		waits := suite.joined(t.Context(), s, 1, expires)
 		check(t, s.Lose(nonce(1)))
 		if g := <-waits; !errors.Is(g.err, state.ErrLost) {
 			t.Errorf("waiting claim of a lost nonce: %v", g.err)
@@ -132,7 +136,7 @@ func lostClaims(t *testing.T, suite suite) {
 	})
 }
 
-func claimsExpire(t *testing.T, suite suite) {
+func claimsExpire(t *testing.T, suite Suite) {
 	s, c := suite.fresh(t, state.Options{Claims: state.Limits{Count: 1}})
 	expires := c.Now().Add(time.Minute)
 	win(t, s, ann, 1, expires)
@@ -142,7 +146,7 @@ func claimsExpire(t *testing.T, suite suite) {
 	win(t, s, ann, 2, c.Now().Add(time.Minute))
 }
 
-func claimsOutliveExpiry(t *testing.T, suite suite) {
+func claimsOutliveExpiry(t *testing.T, suite Suite) {
 	s, c := suite.fresh(t, state.Options{Claims: state.Limits{Count: 1}})
 	win(t, s, ann, 1, c.Now().Add(time.Minute))
 	c.advance(time.Hour)
@@ -153,7 +157,7 @@ func claimsOutliveExpiry(t *testing.T, suite suite) {
 	win(t, s, ann, 2, c.Now().Add(time.Minute))
 }
 
-func claimsAreBounded(t *testing.T, suite suite) {
+func claimsAreBounded(t *testing.T, suite Suite) {
 	s, c := suite.fresh(t, state.Options{Claims: state.Limits{Count: 3, OwnerCount: 3}})
 	for n := range 3 {
 		win(t, s, ann, n, c.Now().Add(time.Duration(n+1)*time.Minute))
@@ -169,7 +173,7 @@ func claimsAreBounded(t *testing.T, suite suite) {
 	wantFull(t, err, time.Minute)
 }
 
-func ownersAreBounded(t *testing.T, suite suite) {
+func ownersAreBounded(t *testing.T, suite Suite) {
 	s, c := suite.fresh(t, state.Options{Claims: state.Limits{OwnerCount: 2}})
 	expires := c.Now().Add(time.Minute)
 	win(t, s, ann, 1, expires)
@@ -185,12 +189,12 @@ func ownersAreBounded(t *testing.T, suite suite) {
 	check(t, s.PutJournal(bob, nonce(2), expires, make([]byte, 1<<10)))
 }
 
-func answersAreBounded(t *testing.T, suite suite) {
-	synctest.Test(t, func(t *testing.T) {
+func answersAreBounded(t *testing.T, suite Suite) {
+	suite.bubble(t, func(t *testing.T) {
 		s, c := suite.fresh(t, state.Options{Claims: state.Limits{Bytes: 3 << 10}})
 		expires := c.Now().Add(time.Minute)
 		win(t, s, ann, 1, expires)
-		waits := joined(t.Context(), s, 1, expires)
+		waits := suite.joined(t.Context(), s, 1, expires)
 		large := strings.Repeat("x", 4<<10)
 		wantFull(t, s.Finish(nonce(1), []byte(large)), time.Minute)
 		wantAnswer(t, <-waits, large)
