@@ -41,6 +41,8 @@ type Options struct {
 	// tasks. It is created at the first use, and one process may open it at a time. If it is empty,
 	// the state is in memory. A path needs extensions/sqlite in Extensions.
 	StatePath string
+	// StateDatabase is a database for that state, instead of a file. Several servers may share it.
+	StateDatabase StateDatabase
 	// StateOptional keeps the state in memory, with a warning in the log, if the file cannot be
 	// used.
 	StateOptional bool

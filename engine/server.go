@@ -122,6 +122,7 @@ type front struct {
 
 // New returns a server. It reads no files; [Server.Load] does.
 func New(o Options) (*Server, error) {
+	clock := o.Now
 	inProcess := o.Scripts.Executor == nil && (o.Files.Tools != nil || o.Files.Config != nil)
 	o = o.withDefaults()
 	switch {
@@ -146,6 +147,9 @@ func New(o Options) (*Server, error) {
 	if parts.SQLite == nil && o.StatePath != "" {
 		return nil, errors.New("new server: Options.StatePath needs sqlite.New() of github.com/mcpd/mcpd/extensions/sqlite in Options.Extensions")
 	}
+	if o.StateDatabase.URL != "" && (parts.PostgreSQL == nil || o.StatePath != "") {
+		return nil, errors.New("new server: Options.StateDatabase needs postgres.New() of github.com/mcpd/mcpd/extensions/postgres in Options.Extensions, and no StatePath")
+	}
 	limits, err := limitstore.New(o.Limits, o.Now, o.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("new server: %w", err)
@@ -163,6 +167,10 @@ func New(o Options) (*Server, error) {
 	s.states = &state.Lazy{Path: o.StatePath, Optional: o.StateOptional, Options: state.Options{Now: o.Now}, Logger: o.Logger}
 	if parts.SQLite != nil {
 		s.states.File = parts.SQLite.OpenState
+	}
+	s.states.Database = func() (*state.Database, error) { return s.stateDatabase(clock == nil) }
+	if parts.PostgreSQL != nil {
+		s.states.OpenDatabase = parts.PostgreSQL.OpenDatabase
 	}
 	drivers, missing := parts.Drivers()
 	s.brokers = host.NewBrokers(host.Options{Drivers: drivers, LookupEnv: o.Files.LookupEnv, OpenStore: s.states.Open, Supervisor: o.Scripts.Supervisor, Audit: s.recordEvent, Traceparent: tel.propagate, Logger: o.Logger})
@@ -337,6 +345,12 @@ func (i inside) Explain(ctx context.Context, of pipeline.HypotheticalCall) (pipe
 		return pipeline.Explanation{}, err
 	}
 	return i.server.pipeline.Explain(ctx, snap.catalog, of), nil
+}
+
+// StateShared reports whether the state is in a database.
+func (i inside) StateShared() (bool, error) {
+	d, err := i.server.states.Database()
+	return d != nil, err
 }
 
 // State returns the state store. It is opened at the first use; [Server.Close] closes it.

@@ -223,6 +223,9 @@ const inMemory = "memory"
 // stateFile returns the path of the state file, or "" for in memory. The default file,
 // one for each tools directory, is optional; a file named by --state is required.
 func (f *serveFlags) stateFile(e env) (path string, optional bool) {
+	if f.stateURL() != "" {
+		return "", false
+	}
 	switch f.state {
 	case inMemory:
 		return "", false
@@ -232,6 +235,19 @@ func (f *serveFlags) stateFile(e env) (path string, optional bool) {
 	}
 	path = f.files.state(e)
 	return path, path != ""
+}
+
+// stateURL returns the database that --state names, or "".
+func (f *serveFlags) stateURL() string {
+	if isDatabase(f.state) {
+		return f.state
+	}
+	return ""
+}
+
+// isDatabase reports whether a value of --state is the URL of a database.
+func isDatabase(value string) bool {
+	return strings.HasPrefix(value, "postgres://") || strings.HasPrefix(value, "postgresql://")
 }
 
 // state returns the default state file for these files, or "" if there is no directory
@@ -258,7 +274,17 @@ func (f *projectFlags) stateFileFor(e env, ending string) string {
 // an error stops the start and not the first call that waits.
 func (f *serveFlags) checkState(e env, s *engine.Server) error {
 	path, optional := f.stateFile(e)
-	if path == "" {
+	shared, err := s.Inside().StateShared()
+	switch {
+	case err == nil && shared && f.state == inMemory:
+		return usageError("--state memory contradicts the state block in %s; remove one of them", f.files.config)
+	case err == nil && shared:
+		_, err = s.Inside().State()
+	}
+	if err != nil {
+		return startExitError(err)
+	}
+	if path == "" || shared {
 		return nil
 	}
 	if _, err := e.disk.stat(path); optional && err != nil {

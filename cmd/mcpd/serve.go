@@ -70,7 +70,7 @@ latest. A second signal exits at once, with exit code 1.`,
 	cmd.Flags().BoolVar(&f.stdio, "stdio", false, "speak MCP on standard input and output")
 	cmd.Flags().BoolVar(&f.insecure, "insecure-listen", false, "listen beyond loopback without authentication")
 	f.files.upstreams.add(cmd)
-	cmd.Flags().StringVar(&f.state, "state", "", "store tasks and paused calls in `FILE`, or in \"memory\" (default a file in the user's state directory)")
+	cmd.Flags().StringVar(&f.state, "state", "", "store tasks and paused calls in `FILE`, in the database postgres://…, or in \"memory\" (default a file in the user's state directory)")
 	f.control.add(cmd, "answer mcpd status, reload and token on the socket `PATH`, or \"off\" (default a socket in the user's state directory)")
 	cmd.Flags().DurationVar(&f.grace, "grace", 10*time.Second, "wait up to `TIME` for running calls at shutdown; 0s cancels them at once")
 	cmd.Flags().StringVar(&f.executor, "executor", executorWorker, "run scripts with the executor `KIND`: worker (in separate processes) or inline (in the server)")
@@ -141,6 +141,7 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 		Logger: logger, LogRedactor: &f.log.redactor, Transport: transport, DeferReady: true, Scripts: engine.Scripts{Executor: x, Programs: newPrograms(e, f.executor, logger)}, Extensions: []engine.Extension{telemetry.New(telemetry.Options{ReadFile: e.disk.readFile, Console: e.stderr})},
 	}
 	options.StatePath, options.StateOptional = f.stateFile(e)
+	options.StateDatabase.URL = f.stateURL()
 	f.files.serving = true
 	var s *engine.Server
 	options.Front = serveChecks{Checks: serve.Checks{Address: f.listen, InsecureListen: f.insecure}, stdio: f.stdio, listens: func() bool { return s.Snapshot() != nil }}

@@ -197,6 +197,9 @@ func (t *tokens) ask(ctx context.Context, e env, do control.Action) (got tokenAn
 }
 
 func (t *tokens) open(ctx context.Context, e env, r control.Request) (got tokenAnswer, err error) {
+	if isDatabase(t.state) {
+		return got, usageError("--state takes a file here; for a database, ask a running server with --control")
+	}
 	if t.at = t.state; t.at == "" {
 		t.at = t.asking.files.state(e)
 	}

@@ -1,7 +1,11 @@
-// Package postgres runs the statements of sql grants with the driver "postgres", in PostgreSQL.
-// A program that imports the package links pgx.
+// Package postgres stores the state of engines in a PostgreSQL database, which several servers may
+// share. It also runs the statements of sql grants with the driver "postgres". A program that imports
+// the package links pgx.
 //
-//	engine.Options{Extensions: []engine.Extension{postgres.New()}}
+//	engine.Options{
+//		Name: "shop", Extensions: []engine.Extension{postgres.New()},
+//		StateDatabase: engine.StateDatabase{URL: "postgres://mcpd:secret@db.internal:5432/mcpd?sslmode=verify-full"},
+//	}
 //
 // A tool file grants a database and names the statements that its script may run:
 //
@@ -15,7 +19,11 @@
 package postgres
 
 import (
+	"time"
+
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/base/state"
+	database "github.com/mcpd/mcpd/internal/base/state/postgres"
 	"github.com/mcpd/mcpd/internal/host/sqldb"
 	"github.com/mcpd/mcpd/internal/host/sqldb/postgres"
 )
@@ -27,6 +35,11 @@ type extension struct{}
 
 // Name returns the package name.
 func (extension) Name() string { return "extensions/postgres" }
+
+// OpenDatabase opens the state store in a database.
+func (extension) OpenDatabase(d state.Database, o state.Options, patience time.Duration) (state.Store, error) {
+	return database.Open(d, o, patience)
+}
 
 // PostgreSQLDriver returns the driver.
 func (extension) PostgreSQLDriver() sqldb.Driver { return postgres.Driver{} }

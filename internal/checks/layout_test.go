@@ -65,7 +65,7 @@ var doors = map[string][]string{
 	"github.com/BurntSushi/toml":          {"internal/base/toml"},
 	"go.yaml.in/yaml":                     {"internal/base/yaml"},
 	"modernc.org/":                        {"internal/base/state/sqlite", "internal/host/sqldb/sqlite"},
-	"github.com/jackc/pgx":                {"internal/host/sqldb/postgres"},
+	"github.com/jackc/pgx":                {"internal/base/state/postgres", "internal/host/sqldb/postgres"},
 	"golang.org/x/oauth2":                 {"internal/host/oauth"},
 	"github.com/coreos/go-oidc":           {"internal/auth/oidc"},
 	"github.com/go-jose/go-jose":          {"internal/auth/oidc"},
@@ -79,7 +79,7 @@ var doors = map[string][]string{
 }
 
 // testKits are packages of ours that any test may import.
-var testKits = []string{"extensions/...", "scripting/worker", "internal/js/esbuild", "internal/auth/apikey/keytest", "internal/auth/authn/idptest", "internal/auth/authn/certtest", "internal/protocol/mcp/mcptest", "internal/base/state/sqlite", "internal/ops/compose/samples", "internal/process/cputest", "internal/process/osproc", "examples/exampletest"}
+var testKits = []string{"extensions/...", "scripting/worker", "internal/js/esbuild", "internal/auth/apikey/keytest", "internal/auth/authn/idptest", "internal/auth/authn/certtest", "internal/protocol/mcp/mcptest", "internal/base/postgrestest", "internal/base/state/sqlite", "internal/base/state/statetest", "internal/ops/compose/samples", "internal/process/cputest", "internal/process/osproc", "examples/exampletest"}
 
 // testDoors are dependencies that only tests may import.
 var testDoors = []string{

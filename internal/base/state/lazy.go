@@ -24,12 +24,32 @@ const (
 // one.
 type Opener func(path string, o Options, patience time.Duration) (Store, error)
 
+// Database is a database with the state of a fleet of servers.
+type Database struct {
+	// URL is postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=verify-full. In addition to the
+	// options of libpq it has schema, "mcpd" by default, and pool_max_conns, 8 by default.
+	URL string
+	// Fleet is the name that all servers with the same state share: a database refuses another one.
+	// An empty name fits every fleet.
+	Fleet string
+	// Keys are secrets of any length. The first encrypts what is stored, and all decrypt it. Without
+	// keys, nothing is encrypted.
+	Keys []string
+	// OwnClock means that the clock of the database decides when something expires, and not
+	// [Options.Now].
+	OwnClock bool
+}
+
 // Lazy is a store that is opened on first use, and swept while it is open. It is safe
 // for concurrent use.
 type Lazy struct {
 	// Path is the file that File opens, or "" for a store in memory.
 	Path string
 	File Opener
+	// Database returns the database to use instead of a file, or nil; nil for none. OpenDatabase opens
+	// it. While the database cannot be reached, it tries again for patience.
+	Database     func() (*Database, error)
+	OpenDatabase func(d Database, o Options, patience time.Duration) (Store, error)
 	// Optional means that a file that cannot be opened is not an error: the store is
 	// then in memory, and a warning is logged.
 	Optional bool
@@ -40,6 +60,7 @@ type Lazy struct {
 	mu     sync.Mutex
 	store  Store
 	timer  *time.Timer
+	tried  bool // to open a database
 	closed bool
 }
 
@@ -62,6 +83,11 @@ func (l *Lazy) Open() (Store, error) {
 }
 
 func (l *Lazy) make() (Store, error) {
+	if l.Database != nil {
+		if d, err := l.Database(); err != nil || d != nil {
+			return l.makeShared(d, err)
+		}
+	}
 	if l.Path == "" {
 		return NewMemory(l.Options), nil
 	}
@@ -77,6 +103,25 @@ func (l *Lazy) make() (Store, error) {
 	}
 	l.log().Warn("open state file", slog.String("fallback", "memory"), slog.String("error", err.Error()))
 	return NewMemory(l.Options), nil
+}
+
+// makeShared opens the store in a database.
+func (l *Lazy) makeShared(d *Database, err error) (Store, error) {
+	if err != nil {
+		return nil, err
+	}
+	// Only the start is patient: later a call waits.
+	wait := patience
+	if l.tried {
+		wait = 0
+	}
+	l.tried = true
+	o := l.Options
+	o.Logger = l.Logger
+	if d.OwnClock {
+		o.Now = nil
+	}
+	return l.OpenDatabase(*d, o, wait)
 }
 
 // sweep removes expired items, and reschedules itself.

@@ -39,12 +39,13 @@ type Sealer struct {
 	now   func() time.Time
 }
 
-// NewSealer returns a sealer. A nil now means [time.Now].
+// NewSealer returns a sealer with the clock now, unless the store has one ([Clock]). A nil
+// now means [time.Now].
 func NewSealer(s Store, now func() time.Time) *Sealer {
 	if now == nil {
 		now = time.Now
 	}
-	return &Sealer{s, now}
+	return &Sealer{s, Clock(s, now)}
 }
 
 // Want holds the required properties of a sealed state.

@@ -2,10 +2,10 @@
 //
 // A [Store] holds five things: keys that seal request states, claims of used request
 // states with their answers, large journals, tasks, and key-value pairs. Package sqlite
-// stores them in a file, [NewMemory] in memory; contract_test.go checks that both
-// behave alike. A [Sealer] turns the [State] of a waiting call into text for the
-// client. The client cannot read or change the text, nor use it for another call or
-// twice.
+// stores them in a file, package postgres in a database that several processes share, and
+// [NewMemory] in memory; package statetest checks that all behave alike. A [Sealer] turns
+// the [State] of a waiting call into text for the client. The client cannot read or change
+// the text, nor use it for another call or twice.
 //
 // Everything except keys and pairs has an owner, an expiry and a bound; pairs have a
 // space and a bound. A full store rejects new items and returns the time to wait
@@ -78,6 +78,15 @@ type Store interface {
 	// Close ends all waiting calls with [ErrClosed] and releases the file. Further
 	// calls do nothing.
 	Close() error
+}
+
+// Clock returns the clock of a store that several processes share: their clocks may
+// differ, so the store has one for all expiries. For another store it returns otherwise.
+func Clock(store any, otherwise func() time.Time) func() time.Time {
+	if shared, ok := store.(interface{ Now() time.Time }); ok {
+		return shared.Now
+	}
+	return otherwise
 }
 
 // Options configure a store. The zero value is ready for use.

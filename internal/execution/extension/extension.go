@@ -66,9 +66,12 @@ type OIDC interface {
 	idp.Protocol
 }
 
-// PostgreSQL runs statements in PostgreSQL.
+// PostgreSQL stores the state of servers in a PostgreSQL database, and runs statements in PostgreSQL.
 type PostgreSQL interface {
 	Extension
+	// OpenDatabase opens the state store in a database. While the database cannot be reached, it tries
+	// again for patience.
+	OpenDatabase(d state.Database, o state.Options, patience time.Duration) (state.Store, error)
 	// PostgreSQLDriver returns a driver for one server. The server closes it.
 	PostgreSQLDriver() sqldb.Driver
 }

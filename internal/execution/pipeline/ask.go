@@ -44,7 +44,7 @@ func (x *execution) resume(ctx context.Context) (call.Result, *call.Error) {
 	}
 	if !complete {
 		// A new state could be used to continue from here a second time.
-		return inputRequired(pause.Asks, x.req.Resume.State, pause.Expires.Sub(x.pipeline.options.Now()))
+		return inputRequired(pause.Asks, x.req.Resume.State, pause.Expires.Sub(state.Clock(store, x.pipeline.options.Now)()))
 	}
 	claim, err := store.Claim(ctx, pause.Owner, pause.Nonce, pause.Expires)
 	switch {
@@ -146,7 +146,7 @@ func (x *execution) requestInput(pause *suspend.Suspension, open []state.Ask) (c
 	}
 	pause.Owner, pause.Definition, pause.Arguments = state.OwnerOf(x.req.Caller.Principal), x.entry.Key, suspend.ArgumentsDigest(x.args)
 	wait := min(x.entry.AskTimeout, maxAskWait)
-	sealed, err := pause.Seal(state.NewSealer(store, x.pipeline.options.Now), open, wait, x.pipeline.options.Now())
+	sealed, err := pause.Seal(state.NewSealer(store, x.pipeline.options.Now), open, wait, state.Clock(store, x.pipeline.options.Now)())
 	if err != nil {
 		return call.Result{}, stateError(err)
 	}

@@ -9,12 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/base/postgrestest"
 	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// password is hard to write in a URL.
-const password = "p@ss:/?#[]% \"'\\é"
+const password = postgrestest.Password
+
+// server is a PostgreSQL server of a test.
+type server struct{ *postgrestest.Server }
 
 // resolve returns the secrets of the tests.
 func resolve(_ context.Context, name string) (string, error) {
@@ -29,7 +32,7 @@ func resolve(_ context.Context, name string) (string, error) {
 
 // grant returns a grant of the server.
 func (s *server) grant(write bool, statements ...string) grant.SQL {
-	g := grant.SQL{Name: "pg", Driver: grant.PostgreSQL, Write: write, MaxRows: 100, Address: "127.0.0.1:" + s.port,
+	g := grant.SQL{Name: "pg", Driver: grant.PostgreSQL, Write: write, MaxRows: 100, Address: "127.0.0.1:" + s.Port,
 		DSN: grant.Value{Parts: []grant.Part{{Literal: "postgres://app:"}, {Secret: "pw"}, {Literal: "@localhost/postgres?sslmode=disable"}}}}
 	for i, text := range statements {
 		g.Statements = append(g.Statements, grant.Statement{Name: fmt.Sprint("s", i), Query: text})
@@ -38,7 +41,7 @@ func (s *server) grant(write bool, statements ...string) grant.SQL {
 }
 
 func TestPostgreSQL(t *testing.T) {
-	s := startPostgres(t)
+	s := &server{postgrestest.Start(t)}
 	l := newLab(t)
 	if got := l.do(s.grant(true, "CREATE TABLE users (id bigint PRIMARY KEY, name text UNIQUE, data bytea)"), "exec", `{"statement":"s0"}`); got != `{"changes":0}` {
 		t.Fatal(got)
@@ -157,7 +160,7 @@ func connectionsOfPostgres(t *testing.T, l *lab, s *server) {
 	})
 	one := func(g grant.SQL) string { return l.do(g, "query", `{"statement":"s0"}`) }
 	whole := s.grant(false, "SELECT 2 AS two")
-	whole.Address, whole.DSN = "", grant.Value{Parts: []grant.Part{{Secret: fmt.Sprintf(`host=%s port=%s user=app dbname=postgres password='%s'`, s.folder, s.port, strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(password))}}}
+	whole.Address, whole.DSN = "", grant.Value{Parts: []grant.Part{{Secret: fmt.Sprintf(`host=%s port=%s user=app dbname=postgres password='%s'`, s.Folder, s.Port, strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(password))}}}
 	if got := one(whole); got != `{"columns":["two"],"rows":[[2]]}` {
 		t.Errorf("a dsn that is one secret: %s", got)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
 // Config is the content of the config file, with defaults filled in.
@@ -21,7 +22,9 @@ type Config struct {
 	Limits  Limits
 	Ceiling *Ceiling
 	// Audit is nil if calls are not audited.
-	Audit     *Audit
+	Audit *Audit
+	// State is nil if the state is in a file or in memory.
+	State     *State
 	Variables map[string]Variable
 	Secrets   []Secret
 	Policies  []Policy
@@ -176,6 +179,18 @@ const (
 	AuditRelaxed = "relaxed"
 	AuditStrict  = "strict"
 )
+
+// State is the state block: several servers share their state in a database.
+type State struct {
+	// URL is one secret, or a URL in which secrets are the user and the password.
+	URL grant.Value
+	// Key is the name of the secret that encrypts the state, and OldKey of one that did before. They
+	// may be empty.
+	Key, OldKey string
+	// Fleet is the name that the servers share; by default, that of the server.
+	Fleet string
+	Range diag.Range
+}
 
 // Codeact is the codeact block: agents may run code that calls tools.
 type Codeact struct {

@@ -2,6 +2,7 @@ package hclfile
 
 import (
 	"cmp"
+	"fmt"
 	"net"
 	"net/url"
 	"path/filepath"
@@ -39,6 +40,7 @@ func (f *File) DecodeConfig(values definition.VarValues) (_ *definition.Config, 
 	c.Limits = d.limits(first(f.body, "limits"))
 	c.Ceiling = d.ceiling(first(f.body, "ceiling"))
 	c.Audit = d.audit(first(f.body, "audit"))
+	c.State = d.state(first(f.body, "state"))
 	c.Upstreams = d.upstreams(ofType(all, "upstream"), c.Secrets)
 	c.Codeact = d.codeact(first(f.body, "codeact"))
 	policies, limits, hooks := declaredNames{}, declaredNames{}, declaredNames{}
@@ -235,6 +237,72 @@ func (d *decoder) auditPath(body *hclsyntax.Body, a *definition.Audit) {
 	if path == "" || strings.HasSuffix(path, "/") || strings.ContainsRune(path, 0) || strings.Trim(path, "./") == "" {
 		d.fail("bad-value", a.PathRange, "this is not the path of a file", "write the path of the log, such as \"audit/mcpd.jsonl\"")
 	}
+}
+
+func (d *decoder) state(b *hclsyntax.Block) *definition.State {
+	if b == nil {
+		return nil
+	}
+	d.checkBody(b)
+	s := &definition.State{Range: d.f.rng(b.DefRange())}
+	d.stateURL(b.Body.Attributes["url"], s)
+	s.Key = d.secretOnly(b.Body, "key")
+	s.OldKey = d.secretOnly(b.Body, "old_key")
+	s.Fleet = d.nonEmptyText(b.Body, "fleet", "write the name that all servers with this state share, or remove it")
+	return s
+}
+
+// stateURL decodes the URL of the database: one secret, or a URL with secrets in it.
+func (d *decoder) stateURL(attr *hclsyntax.Attribute, s *definition.State) {
+	if attr == nil {
+		return
+	}
+	parts, ok := d.privateText(attr.Expr)
+	if !ok {
+		return
+	}
+	where := d.f.rng(attr.Expr.Range())
+	s.URL = grant.Value{Parts: parts}
+	if len(parts) == 1 && parts[0].Secret != "" {
+		return
+	}
+	text := ""
+	for _, p := range parts {
+		if p.Secret != "" || p.Base64 != nil {
+			text += secretMark
+		}
+		text += p.Literal
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" || u.Host == "" {
+		d.fail("bad-value", where, "this is not the URL of a PostgreSQL database", "write url = secret.NAME, or \"postgres://mcpd:${secret.NAME}@HOST:5432/DATABASE?sslmode=verify-full\"")
+		return
+	}
+	if password, written := u.User.Password(); written && password != secretMark {
+		d.fail("misplaced-secret", where, "the file contains the password", "declare a secret with env, file or command, and write ${secret.NAME} instead")
+	}
+	if strings.Contains(u.Host+u.Path+u.RawQuery, secretMark) {
+		d.fail("misplaced-secret", where, "a secret is in the address", "use secrets for the user and the password, or write url = secret.NAME for the whole URL")
+	}
+}
+
+// secretOnly decodes an argument that must be one secret. It returns the name of the secret.
+func (d *decoder) secretOnly(body *hclsyntax.Body, name string) string {
+	attr := body.Attributes[name]
+	if attr == nil {
+		return ""
+	}
+	if usesSecret(attr.Expr) {
+		parts, ok := d.secretText(attr.Expr)
+		if !ok {
+			return ""
+		}
+		if len(parts) == 1 && parts[0].Secret != "" {
+			return parts[0].Secret
+		}
+	}
+	d.fail("misplaced-secret", d.f.rng(attr.Expr.Range()), fmt.Sprintf("%q must be one secret", name), fmt.Sprintf("declare a secret with env, file or command, and write %s = secret.NAME", name))
+	return ""
 }
 
 func (d *decoder) codeact(b *hclsyntax.Block) *definition.Codeact {

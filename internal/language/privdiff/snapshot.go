@@ -120,7 +120,7 @@ func (s *Snapshot) call(sub *subject, c *definition.Call) {
 // configured returns the facts of the config file, except for its rules.
 func (s *Snapshot) configured() []subject {
 	c := s.Config
-	all := []subject{s.server(), s.listen(), s.reload(), s.limits(), s.ceiling(), s.audit()}
+	all := []subject{s.server(), s.listen(), s.reload(), s.limits(), s.ceiling(), s.audit(), s.state()}
 	for _, v := range c.Variables {
 		all = append(all, variable(v))
 	}
@@ -263,6 +263,19 @@ func variable(v definition.Variable) subject {
 	s.encoded(grant.Opaque, "value", v.Value)
 	s.addIf(v.Sensitive, grant.Restricts, "sensitive")
 	return s
+}
+
+// state returns the facts of the state block. Another database has other waiting calls, tasks and values.
+func (s *Snapshot) state() subject {
+	block := s.Config.State
+	if block == nil {
+		return s.block("state", noRange)
+	}
+	sub := s.block("state", block.Range)
+	sub.encoded(grant.Opaque, "url", block.URL)
+	sub.encoded(grant.Opaque, "fleet", block.Fleet)
+	sub.addIf(block.Key != "", grant.Restricts, "encryption")
+	return sub
 }
 
 // audit returns the facts of the audit block. Unrecorded calls are not seen, so removing the

@@ -261,6 +261,10 @@ func usedSecrets(snapshot privdiff.Snapshot) map[string]bool {
 			h.Value.EachSecret(use)
 		}
 	}
+	if state := snapshot.Config.State; state != nil {
+		state.URL.EachSecret(use)
+		names[state.Key], names[state.OldKey] = true, true
+	}
 	for _, s := range snapshot.Config.Secrets {
 		if s.OAuth != nil && names[s.Name] {
 			use(s.OAuth.ClientSecret)

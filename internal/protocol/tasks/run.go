@@ -57,7 +57,7 @@ const (
 // requests to the client. The caller holds mu and has called checkRoom.
 func (t *Tasks) runLeg(ctx context.Context, store Store, task state.Task, leg call.Request, used []string) {
 	ctx, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	ctx, release := context.WithTimeoutCause(ctx, task.Created.Add(task.TTL).Sub(t.options.Now()), errExpired)
+	ctx, release := context.WithTimeoutCause(ctx, task.Created.Add(task.TTL).Sub(t.now(store)), errExpired)
 	t.legs[task.ID] = end
 	t.bytes += size(&leg)
 	t.running.Begin()
@@ -66,18 +66,21 @@ func (t *Tasks) runLeg(ctx context.Context, store Store, task state.Task, leg ca
 		defer release()
 		result := t.options.Run(ctx, leg)
 		cut := result.Err != nil && ctx.Err() != nil && errors.Is(result.Err, context.Cause(ctx))
-		t.finish(store, task, &leg, func(s *state.Task) error { return t.apply(s, leg, used, result, cut) })
+		t.finish(store, task, &leg, func(s *state.Task) error { return t.apply(store, s, leg, used, result, cut) })
 	}()
 }
 
+// now returns the time that decides about tasks of a store.
+func (t *Tasks) now(store Store) time.Time { return state.Clock(store, t.options.Now)() }
+
 // apply stores the outcome of a leg in its task. cut is true if the context of
 // the leg ended it, without a result.
-func (t *Tasks) apply(s *state.Task, leg call.Request, used []string, r call.Result, cut bool) error {
+func (t *Tasks) apply(store Store, s *state.Task, leg call.Request, used []string, r call.Result, cut bool) error {
 	switch {
 	case cut:
 		s.Status, s.Message = state.Failed, msgStopped
 	case r.Ask != nil:
-		return t.suspend(s, leg, used, r.Ask)
+		return t.suspend(store, s, leg, used, r.Ask)
 	case r.Err != nil:
 		s.Status, s.Result = state.Failed, encodeResult(r)
 	default:
@@ -169,8 +172,8 @@ func (t *Tasks) Close(ctx context.Context) error {
 }
 
 // suspend makes a task wait for the input requests of its leg.
-func (t *Tasks) suspend(s *state.Task, leg call.Request, used []string, a *call.Ask) error {
-	su := suspended{Call: storedCall{leg.Arguments, leg.Can}, State: a.State, Until: t.options.Now().Add(a.Wait), Wait: a.Wait, Keys: map[string]string{}, Used: slices.Clone(used)}
+func (t *Tasks) suspend(store Store, s *state.Task, leg call.Request, used []string, a *call.Ask) error {
+	su := suspended{Call: storedCall{leg.Arguments, leg.Can}, State: a.State, Until: t.now(store).Add(a.Wait), Wait: a.Wait, Keys: map[string]string{}, Used: slices.Clone(used)}
 	open := slices.Clone(a.Requests)
 	for i := range open {
 		key := su.freshKey(open[i].Key)
@@ -188,7 +191,7 @@ func (t *Tasks) startTimer(store Store, s state.Task) {
 		return
 	}
 	var timer *time.Timer
-	timer = time.AfterFunc(w.Until.Sub(t.options.Now()), func() {
+	timer = time.AfterFunc(w.Until.Sub(t.now(store)), func() {
 		t.mu.Lock()
 		current := !t.closed && t.timers[s.ID] == timer
 		changed := false
@@ -221,7 +224,7 @@ func (t *Tasks) expire(store Store, s state.Task) (now state.Task, changed bool,
 	now, err = store.UpdateTask(s.Owner, s.ID, func(s *state.Task) error {
 		w, err := decodeSuspended(*s)
 		switch {
-		case s.Status != state.InputRequired || err == nil && t.options.Now().Before(w.Until):
+		case s.Status != state.InputRequired || err == nil && t.now(store).Before(w.Until):
 			return errUnchanged
 		case err != nil:
 			return err

@@ -1,6 +1,6 @@
 //go:build unix
 
-package sqldb_test
+package postgrestest
 
 import (
 	"os"

@@ -1,0 +1,88 @@
+package postgres_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/extensions/postgres"
+	"github.com/mcpd/mcpd/internal/base/postgrestest"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// newServer returns a server with a tool that counts its calls, and with a state block in its
+// configuration or a database in its options.
+func newServer(t *testing.T, config string, env map[string]string, d engine.StateDatabase) *engine.Server {
+	t.Helper()
+	server, err := engine.New(engine.Options{
+		Name: "shop", StateDatabase: d, Scripts: engine.Scripts{Executor: scripting.Inline()}, Extensions: []engine.Extension{postgres.New()},
+		Files: engine.Files{
+			Config:    fstest.MapFS{"mcpd.hcl": {Data: []byte(config), Mode: 0o644}},
+			Tools:     fstest.MapFS{"visit.hcl": {Data: []byte("tool \"visit\" {\n  allow {\n    kv \"visits\" {}\n  }\n  run = \"return await kv.visits.incr('all')\"\n}\n"), Mode: 0o644}},
+			LookupEnv: func(name string) (string, bool) { value, ok := env[name]; return value, ok },
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	if _, err := server.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
+
+func wantVisit(t *testing.T, server *engine.Server, want string) {
+	t.Helper()
+	result, err := server.Call(t.Context(), "visit", nil)
+	if err != nil || string(result.Value) != want {
+		t.Fatalf("visit %s, %v; want %s", result.Value, err, want)
+	}
+}
+
+const block = `
+server { name = "shop" }
+state {
+  url = "postgres://app:${secret.password}@HOST/postgres?schema=blocks"
+  key = secret.state_key
+}
+secret "password" { env = "PASSWORD" }
+secret "state_key" { env = "STATE_KEY" }
+`
+
+func TestState_sharedByServers(t *testing.T) {
+	database := postgrestest.Start(t)
+	t.Run("options", func(t *testing.T) {
+		d := engine.StateDatabase{URL: database.URL("postgres", "")}
+		a, b := newServer(t, "", nil, d), newServer(t, "", nil, d)
+		wantVisit(t, a, "1")
+		wantVisit(t, b, "2")
+		wantVisit(t, a, "3")
+		d.Fleet = "crm"
+		_, err := newServer(t, "", nil, d).Inside().State()
+		if err == nil || !strings.Contains(err.Error(), `"shop"`) || !strings.Contains(err.Error(), `"crm"`) {
+			t.Errorf("another fleet: %v", err)
+		}
+	})
+	t.Run("block", func(t *testing.T) {
+		config := strings.ReplaceAll(block, "HOST", "127.0.0.1:"+database.Port)
+		env := map[string]string{"PASSWORD": postgrestest.Password, "STATE_KEY": "a key of many random characters"}
+		a, b := newServer(t, config, env, engine.StateDatabase{}), newServer(t, config, env, engine.StateDatabase{})
+		wantVisit(t, a, "1")
+		wantVisit(t, b, "2")
+		_, err := newServer(t, config, map[string]string{"PASSWORD": postgrestest.Password, "STATE_KEY": "short"}, engine.StateDatabase{}).Inside().State()
+		if err == nil || !strings.Contains(err.Error(), "too short") || strings.Contains(err.Error(), `"short"`) {
+			t.Errorf("short key: %v", err)
+		}
+		_, err = newServer(t, config, map[string]string{"PASSWORD": "hunter2", "STATE_KEY": env["STATE_KEY"]}, engine.StateDatabase{}).Inside().State()
+		if err == nil || !strings.Contains(err.Error(), "rejects the user or the password") || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("wrong password: %v", err)
+		}
+	})
+}

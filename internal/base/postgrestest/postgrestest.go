@@ -1,0 +1,171 @@
+// Package postgrestest starts PostgreSQL servers for tests. A [Server] has its files in a temporary
+// folder, and one user "app" with a [Password].
+package postgrestest
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Password is hard to write in a URL.
+const Password = "p@ss:/?#[]% \"'\\é"
+
+// Server is a running PostgreSQL server. Its socket is in Folder.
+type Server struct {
+	Folder, Port string
+	bin, data    string
+}
+
+// missingError is the error for a machine that cannot run PostgreSQL.
+type missingError struct{ error }
+
+// Start starts a server for one test, or skips the test if PostgreSQL is not installed. A failure to
+// start is an error.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	s, err := Launch()
+	require(t, err)
+	t.Cleanup(func() {
+		if err := s.Remove(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// Shared is a server that the tests of a package share. It starts at the first use; TestMain calls
+// Remove.
+type Shared struct {
+	once sync.Once
+	s    *Server
+	err  error
+}
+
+// Server returns the server, or skips the test as [Start] does.
+func (p *Shared) Server(t testing.TB) *Server {
+	t.Helper()
+	p.once.Do(func() { p.s, p.err = Launch() })
+	require(t, p.err)
+	return p.s
+}
+
+// Remove stops the server, if it was started.
+func (p *Shared) Remove() error {
+	if p.s == nil {
+		return nil
+	}
+	return p.s.Remove()
+}
+
+// require skips a test that needs a database, or fails it if MCPD_NEED_POSTGRES is set.
+func require(t testing.TB, err error) {
+	t.Helper()
+	missing := missingError{}
+	switch {
+	case err == nil:
+	case !errors.As(err, &missing):
+		t.Fatal(err)
+	case os.Getenv("MCPD_NEED_POSTGRES") != "":
+		t.Fatal("MCPD_NEED_POSTGRES is set: ", err)
+	default:
+		t.Skip("SKIPPED WITHOUT A DATABASE: ", err)
+	}
+}
+
+// Launch starts a server, which the caller must remove.
+func Launch() (*Server, error) {
+	bin, err := programs()
+	if err != nil {
+		return nil, err
+	}
+	folder, err := os.MkdirTemp("/tmp", "mcpd-pg")
+	if err != nil {
+		return nil, missingError{fmt.Errorf("no folder for PostgreSQL: %w", err)}
+	}
+	s := &Server{Folder: folder, bin: bin, data: filepath.Join(folder, "data")}
+	secret := filepath.Join(folder, "password")
+	if err := errors.Join(os.WriteFile(secret, []byte(Password+"\n"), 0o600), handOver(folder), handOver(secret)); err != nil {
+		err = fmt.Errorf("no other user can be given a folder, and PostgreSQL does not run as root: %w", err)
+		return nil, missingError{errors.Join(err, os.RemoveAll(folder))}
+	}
+	err = s.run("initdb", "-D", s.data, "-U", "app", "-A", "scram-sha-256", "--pwfile", secret, "-E", "UTF8", "--locale=C", "-N")
+	for try := 0; err == nil && try < 3; try++ {
+		if s.Port, err = freePort(); err != nil {
+			break
+		}
+		if err = s.Restart(); err == nil {
+			return s, nil
+		}
+		if said, _ := os.ReadFile(s.log()); strings.Contains(string(said), "Address already in use") {
+			err = nil
+		}
+	}
+	return nil, errors.Join(err, os.RemoveAll(folder))
+}
+
+func (s *Server) log() string { return filepath.Join(s.Folder, "log") }
+
+// run runs a program of PostgreSQL as a user that is not root.
+func (s *Server) run(name string, args ...string) error {
+	c := asOther(exec.Command(filepath.Join(s.bin, name), args...))
+	c.Dir = s.Folder
+	if out, err := c.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", name, err, out)
+	}
+	return nil
+}
+
+// Restart starts a stopped server at its port.
+func (s *Server) Restart() error {
+	options := fmt.Sprintf("-c listen_addresses=127.0.0.1 -p %s -k %s -c fsync=off", s.Port, s.Folder)
+	return s.run("pg_ctl", "-D", s.data, "-w", "-l", s.log(), "-o", options, "start")
+}
+
+// Stop ends the server and all its connections.
+func (s *Server) Stop() error { return s.run("pg_ctl", "-D", s.data, "-m", "fast", "-w", "stop") }
+
+// Remove stops the server and removes its files.
+func (s *Server) Remove() error {
+	var err error
+	if _, missing := os.Stat(filepath.Join(s.data, "postmaster.pid")); missing == nil {
+		err = s.run("pg_ctl", "-D", s.data, "-m", "immediate", "-w", "stop")
+	}
+	return errors.Join(err, os.RemoveAll(s.Folder))
+}
+
+// URL returns the URL of a database of the server, with options.
+func (s *Server) URL(database, options string) string {
+	u := url.URL{Scheme: "postgres", User: url.UserPassword("app", Password), Host: "127.0.0.1:" + s.Port, Path: "/" + database, RawQuery: options}
+	return u.String()
+}
+
+// freePort returns a port that was free a moment ago.
+func freePort() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer listener.Close()
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	return port, err
+}
+
+// programs returns the directory of the PostgreSQL programs.
+func programs() (string, error) {
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if path, err := exec.LookPath("initdb"); err == nil {
+		found = append(found, path)
+	}
+	if len(found) == 0 {
+		return "", missingError{errors.New("there is no PostgreSQL here; install the package postgresql to try it")}
+	}
+	return filepath.Dir(found[len(found)-1]), nil
+}

@@ -1,0 +1,330 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/mcpd/mcpd/internal/base/state"
+)
+
+// A flight is a nonce that a goroutine of this replica claims, works at or waits for. All others of
+// this replica wait for the flight, and not for the database. The fields are guarded by the mu of
+// the store; claim and err are set before done is closed.
+type flight struct {
+	phase   flightPhase
+	owner   string
+	replica replica // that won the claim
+	waiters int
+	done    chan struct{}
+	claim   state.Claim
+	err     error
+	// again makes the waiters claim once more.
+	again bool
+}
+
+type flightPhase int
+
+const (
+	claiming flightPhase = iota // the database decides
+	working                     // this replica won the claim
+	ending                      // its end is being stored
+	fenced                      // this replica was presumed dead
+	remote                      // another replica works at it
+)
+
+// end returns the result to all waiters; mu is held.
+func (f *flight) end(c state.Claim, err error) {
+	select {
+	case <-f.done:
+	default:
+		f.claim, f.err = c, err
+		close(f.done)
+	}
+}
+
+// unsettled is what is still to be stored of a claim, since the database was away.
+type unsettled struct {
+	replica replica
+	// phase is the end of the claim, or released for one whose result was not received: nothing
+	// has run, and others may claim it.
+	phase int
+}
+
+const released = -1
+
+// errNotClaimed is the error for a claim that was not won or has already ended.
+var errNotClaimed = errors.New("the claim is not running")
+
+func (s *store) Claim(ctx context.Context, owner state.Owner, nonce state.Nonce, expires time.Time) (state.Claim, error) {
+	for {
+		f, first, err := s.board(nonce, expires)
+		if err != nil {
+			return state.Claim{}, err
+		}
+		if first {
+			if won := s.decide(f, owner, nonce, expires); won {
+				return state.Claim{Won: true}, nil
+			}
+		}
+		c, again, err := s.wait(ctx, nonce, f)
+		if !again {
+			return c, err
+		}
+	}
+}
+
+// board returns the flight of a nonce. first is true if the caller must decide it.
+func (s *store) board(nonce state.Nonce, expires time.Time) (f *flight, first bool, err error) {
+	now := s.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, false, state.ErrClosed
+	}
+	if f = s.flights[nonce]; f != nil {
+		if !expires.After(now) {
+			return nil, false, state.ErrExpired
+		}
+		f.waiters++
+		return f, false, nil
+	}
+	switch s.unsettled[nonce].phase {
+	case notStored:
+		return nil, false, state.ErrNotStored
+	case lost:
+		return nil, false, state.ErrLost
+	}
+	f = &flight{waiters: 1, done: make(chan struct{})}
+	s.flights[nonce] = f
+	return f, true, nil
+}
+
+// wait returns the result of a flight.
+func (s *store) wait(ctx context.Context, nonce state.Nonce, f *flight) (c state.Claim, again bool, err error) {
+	select {
+	case <-f.done:
+		c, err = f.claim, f.err
+	default:
+		if s.hooks.waiting != nil {
+			s.hooks.waiting()
+		}
+		select {
+		case <-f.done:
+			c, err = f.claim, f.err
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.waiters--
+	if f.phase == remote && f.waiters == 0 && s.flights[nonce] == f {
+		delete(s.flights, nonce)
+	}
+	return c, f.again && ctx.Err() == nil, err
+}
+
+// decide claims a nonce in the database. It returns true if this replica won.
+func (s *store) decide(f *flight, owner state.Owner, nonce state.Nonce, expires time.Time) (won bool) {
+	r := state.NewRecord(state.Entry{Kind: state.ClaimKind, ID: string(nonce[:]), Owner: owner.Key(), Expires: expires.UnixMilli()}, nil)
+	outcome, me, answer, err := s.tryClaim(r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false // Close has ended the flight
+	}
+	if err != nil {
+		if mayHaveHappened(err) {
+			s.unsettled[nonce] = unsettled{me, released}
+		}
+		delete(s.flights, nonce)
+		f.end(state.Claim{}, err)
+		return false
+	}
+	delete(s.unsettled, nonce)
+	switch outcome {
+	case claimed:
+		f.phase, f.owner, f.replica = working, r.Owner, me
+		f.waiters--
+		return true
+	case elsewhere:
+		f.phase = remote
+		s.kickLocked()
+		return false
+	}
+	delete(s.flights, nonce)
+	f.end(s.past(outcome, r.ID, answer))
+	return false
+}
+
+// tryClaim runs claim_1, under a new id if this replica was presumed dead, and after a sweep if there is
+// no room.
+func (s *store) tryClaim(r state.Record) (outcome int, me replica, answer []byte, err error) {
+	var soonest *int64
+	err = s.withRoom(state.ClaimKind, func(bool) error {
+		for range 2 {
+			if me, err = s.replica(); err != nil {
+				return err
+			}
+			err = s.do(func(ctx context.Context, c *pgxpool.Conn) error {
+				return c.QueryRow(ctx, s.q(`SELECT outcome, reply, soonest FROM {s}.claim_1($1, $2, $3, $4, $5, $6, $7, $8)`),
+					[]byte(r.ID), digest(r.Owner), me.id, me.fence, r.Expires, r.Size, s.given(), limitsOf(s.options.Limits(state.ClaimKind))).Scan(&outcome, &answer, &soonest)
+			})
+			if err != nil {
+				return fmt.Errorf("write a claim: %w", err)
+			}
+			switch outcome {
+			case dead:
+				if err = s.reborn(me); err != nil {
+					return err
+				}
+				continue
+			case full:
+				return s.fullError(state.ClaimKind, soonest)
+			}
+			return nil
+		}
+		return fmt.Errorf("write a claim: %w", errStillDead)
+	})
+	return outcome, me, answer, err
+}
+
+// errStillDead is the error for a replica that was presumed dead twice during one operation.
+var errStillDead = errors.New("this server was presumed dead again")
+
+// mayHaveHappened reports whether the claim of a failed operation may be in the database: a statement
+// whose result was lost may have been executed.
+func mayHaveHappened(err error) bool {
+	return !errors.As(err, new(*state.FullError)) && !errors.Is(err, errStillDead)
+}
+
+// past returns a claim that is not running.
+func (s *store) past(phase int, id string, answer []byte) (state.Claim, error) {
+	switch phase {
+	case answered:
+		data, err := s.cipher.open("answer", id, answer)
+		if err != nil {
+			return state.Claim{}, fmt.Errorf("read a claim: %w", err)
+		}
+		return state.Claim{Answer: data}, nil
+	case notStored:
+		return state.Claim{}, state.ErrNotStored
+	case expired:
+		return state.Claim{}, state.ErrExpired
+	}
+	return state.Claim{}, state.ErrLost
+}
+
+func (s *store) Finish(nonce state.Nonce, answer []byte) error {
+	return s.land(nonce, answered, answer)
+}
+
+func (s *store) Lose(nonce state.Nonce) error { return s.land(nonce, lost, nil) }
+
+// land ends a claim of this replica.
+func (s *store) land(nonce state.Nonce, phase int, answer []byte) error {
+	s.mu.Lock()
+	f := s.flights[nonce]
+	switch {
+	case s.closed:
+		s.mu.Unlock()
+		return state.ErrClosed
+	case f != nil && f.phase == fenced:
+		delete(s.flights, nonce)
+		s.mu.Unlock()
+		return state.ErrPresumedDead
+	case f == nil || f.phase != working:
+		s.mu.Unlock()
+		return errNotClaimed
+	}
+	f.phase = ending
+	s.mu.Unlock()
+
+	outcome, err := s.storeEnd(nonce, f.owner, f.replica, phase, answer)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errors.Join(state.ErrClosed, err)
+	}
+	delete(s.flights, nonce)
+	room := (*state.FullError)(nil)
+	switch {
+	case outcome == dead:
+		f.end(state.Claim{}, state.ErrLost)
+		return state.ErrPresumedDead
+	case err != nil && !errors.As(err, &room):
+		s.unsettled[nonce] = unsettled{f.replica, max(phase, notStored)}
+	}
+	if phase == lost {
+		f.end(state.Claim{}, state.ErrLost)
+	} else {
+		f.end(state.Claim{Answer: answer}, nil)
+	}
+	return err
+}
+
+// storeEnd runs finish_1. If the answer does not fit even after a sweep, the claim ends without it.
+func (s *store) storeEnd(nonce state.Nonce, owner string, me replica, phase int, answer []byte) (outcome int, err error) {
+	id := string(nonce[:])
+	r := state.NewRecord(state.Entry{Kind: state.ClaimKind, ID: id, Owner: owner}, answer)
+	var data []byte
+	if phase == answered {
+		data = s.cipher.seal("answer", id, answer)
+	}
+	err = s.withRoom(state.ClaimKind, func(final bool) error {
+		var soonest *int64
+		err := s.do(func(ctx context.Context, c *pgxpool.Conn) error {
+			return c.QueryRow(ctx, s.q(`SELECT outcome, soonest FROM {s}.finish_1($1, $2, $3, $4, $5, $6, $7, $8, $9)`), nonce[:], me.id, me.fence, int16(phase), data, r.Size,
+				limitsOf(s.options.Limits(state.ClaimKind)), final, s.channel).Scan(&outcome, &soonest)
+		})
+		switch {
+		case err != nil:
+			return fmt.Errorf("write a claim: %w", err)
+		case outcome == full:
+			return s.fullError(state.ClaimKind, soonest)
+		}
+		return nil
+	})
+	return outcome, err
+}
+
+// settle stores the ends of claims that could not be stored.
+func (s *store) settle() {
+	s.mu.Lock()
+	open := make(map[state.Nonce]unsettled, len(s.unsettled))
+	for nonce, u := range s.unsettled {
+		if s.flights[nonce] == nil && !s.closed {
+			open[nonce] = u
+			s.flights[nonce] = &flight{done: make(chan struct{}), again: true}
+		}
+	}
+	s.mu.Unlock()
+	for nonce, u := range open {
+		err := s.settleOne(nonce, u)
+		s.mu.Lock()
+		if err == nil {
+			delete(s.unsettled, nonce)
+		}
+		if f := s.flights[nonce]; f != nil {
+			delete(s.flights, nonce)
+			f.end(state.Claim{}, err)
+		}
+		s.mu.Unlock()
+	}
+}
+
+func (s *store) settleOne(nonce state.Nonce, u unsettled) error {
+	if u.phase != released {
+		_, err := s.storeEnd(nonce, "", u.replica, u.phase, nil)
+		return err
+	}
+	return s.do(func(ctx context.Context, c *pgxpool.Conn) error {
+		_, err := c.Exec(ctx, s.q(`WITH gone AS (DELETE FROM {s}.claims WHERE nonce = $1 AND replica = $2 AND fence = $3 AND phase = 0 RETURNING owner, size)
+			SELECT {s}.adjust_1(1::smallint, array_agg(owner), array_agg(-1::bigint), array_agg(-size)) FROM gone`), nonce[:], u.replica.id, u.replica.fence)
+		return err
+	})
+}

@@ -1,0 +1,350 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/mcpd/mcpd/internal/base/state"
+)
+
+// beatAlways sends the heartbeat until the store is closed.
+func (s *store) beatAlways() {
+	ticker := time.NewTicker(beatEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		err := s.beat()
+		s.mu.Lock()
+		was := s.away
+		s.away = err != nil && s.ctx.Err() == nil
+		is := s.away
+		s.mu.Unlock()
+		if is && !was {
+			s.options.Logger.Warn("reach state database", slog.String("database", s.place), slog.String("error", err.Error()))
+		}
+		if was && !is {
+			s.options.Logger.Info("state database reached again", slog.String("database", s.place))
+		}
+	}
+}
+
+// beat sends one heartbeat, buries replicas without one, and settles claims.
+func (s *store) beat() error {
+	me, err := s.replica()
+	if err != nil {
+		return err
+	}
+	var alive, stale bool
+	var now int64
+	sent := time.Now()
+	err = s.doWithin(beatTimeout, func(ctx context.Context, c *pgxpool.Conn) error {
+		return c.QueryRow(ctx, s.q(`WITH mine AS (UPDATE {s}.replicas SET beat = {s}.clock_1(NULL) WHERE id = $1 AND fence = $2 RETURNING 1),
+			t AS (SELECT {s}.clock_1(NULL) AS now)
+			SELECT EXISTS (SELECT 1 FROM mine), EXISTS (SELECT 1 FROM {s}.replicas, t WHERE id <> $1 AND beat < t.now - 10000), now FROM t`),
+			me.id, me.fence).Scan(&alive, &stale, &now)
+	})
+	if err != nil {
+		return fmt.Errorf("send a heartbeat: %w", err)
+	}
+	if !alive {
+		if err := s.reborn(me); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	s.setClock(now, sent)
+	// If the database was away for this replica, it may have been away for all.
+	if time.Since(s.beaten) > deadAfter {
+		s.buryFrom = time.Now().Add(deadAfter)
+	}
+	s.beaten = time.Now()
+	may := time.Now().After(s.buryFrom)
+	s.mu.Unlock()
+	if stale && may {
+		err = s.bury("")
+	}
+	s.settle()
+	return err
+}
+
+// reborn registers this replica again after it was presumed dead as old. What it had started is lost.
+func (s *store) reborn(old replica) error {
+	s.registering.Lock()
+	defer s.registering.Unlock()
+	if me, err := s.replica(); err != nil || me != old {
+		return err
+	}
+	if err := s.register(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.former[old.id] = true
+	running := 0
+	for _, f := range s.flights {
+		if f.phase == working && f.replica == old {
+			f.phase = fenced
+			f.end(state.Claim{}, state.ErrLost)
+			running++
+		}
+	}
+	s.options.Logger.Warn("state store presumed this server dead", slog.String("database", s.place), slog.Int("lost", running))
+	return nil
+}
+
+// bury deletes the replicas that are presumed dead or, with an id, one, loses their claims and fails
+// their tasks.
+func (s *store) bury(one string) error {
+	err := s.do(func(ctx context.Context, c *pgxpool.Conn) error { return s.buryIn(ctx, c.Conn(), one) })
+	if err != nil {
+		return fmt.Errorf("end the work of other replicas: %w", err)
+	}
+	return nil
+}
+
+// buryIn locks replicas, claims, tasks and usage in this order, as all operations do.
+func (s *store) buryIn(ctx context.Context, c *pgx.Conn, one string) error {
+	s.mu.Lock()
+	me := s.me
+	s.mu.Unlock()
+	tx, err := c.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback(ctx) }()
+	rows, err := tx.Query(ctx, s.q(`SELECT {s}.bury_1($1, $2, $3)`), me.id, one, s.channel)
+	if err != nil {
+		return err
+	}
+	buried, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(buried) == 0 {
+		return err
+	}
+	if err := s.failTasks(ctx, tx, me, buried); err != nil {
+		return err
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return err
+	}
+	if one == "" {
+		s.options.Logger.Warn("presume replica dead", slog.Int("count", len(buried)))
+	}
+	s.kick()
+	return nil
+}
+
+// failTasks fails the tasks of buried replicas. A task that this version cannot read stays.
+func (s *store) failTasks(ctx context.Context, tx pgx.Tx, me replica, buried []string) error {
+	rows, err := tx.Query(ctx, s.q(`SELECT id, owner, size, data FROM {s}.tasks WHERE replica = ANY ($1) AND status < 2 ORDER BY id FOR UPDATE`), buried)
+	if err != nil {
+		return err
+	}
+	type row struct {
+		ID, Owner []byte
+		Size      int64
+		Data      []byte
+	}
+	open, err := pgx.CollectRows(rows, pgx.RowToStructByPos[row])
+	if err != nil {
+		return err
+	}
+	var owners [][]byte
+	var counts, grown []int64
+	for _, r := range open {
+		record, ok, err := s.interrupted(string(r.ID), r.Data)
+		if err != nil {
+			s.options.Logger.Warn("read task of dead replica", slog.String("error", err.Error()))
+		}
+		if !ok {
+			continue
+		}
+		_, err = tx.Exec(ctx, s.q(`UPDATE {s}.tasks SET status = $2, size = $3, data = $4, version = version + 1, fence = 0 WHERE id = $1`),
+			r.ID, int16(record.Phase), record.Size, s.cipher.seal("task", record.ID, record.Data))
+		if err == nil {
+			_, err = tx.Exec(ctx, `SELECT pg_notify($1, $2)`, s.channel, me.id+" task "+record.ID)
+		}
+		if err != nil {
+			return err
+		}
+		owners, counts, grown = append(owners, r.Owner), append(counts, 0), append(grown, record.Size-r.Size)
+	}
+	if len(owners) == 0 {
+		return nil
+	}
+	_, err = tx.Exec(ctx, s.q(`SELECT {s}.adjust_1(3::smallint, $1, $2, $3)`), owners, counts, grown)
+	return err
+}
+
+// interrupted returns the record of a task after the end of its replica; ok is false if it can continue.
+func (s *store) interrupted(id string, data []byte) (r state.Record, ok bool, err error) {
+	data, err = s.cipher.open("task", id, data)
+	if err != nil {
+		return state.Record{}, false, err
+	}
+	t, err := state.DecodeTask(id, data)
+	if err != nil {
+		return state.Record{}, false, err
+	}
+	if t, ok = t.Interrupted(s.Now()); !ok {
+		return state.Record{}, false, nil
+	}
+	r, err = t.Record()
+	return r, err == nil, err
+}
+
+// listenAlways receives the notifications of other replicas until the store is closed.
+func (s *store) listenAlways() {
+	for s.ctx.Err() == nil {
+		_ = s.listen() // the heartbeat reports a database that is away
+		select {
+		case <-s.ctx.Done():
+		case <-time.After(pollEvery):
+		}
+	}
+}
+
+// quiet is the time without a notification after which the listening connection is tested.
+const quiet = 30 * time.Second
+
+func (s *store) listen() error {
+	ctx, cancel := context.WithTimeout(s.ctx, opTimeout)
+	defer cancel()
+	c, err := pgx.ConnectConfig(ctx, s.config.Copy())
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = c.Close(ctx)
+	}()
+	if _, err := c.Exec(ctx, "LISTEN "+pgx.Identifier{s.channel}.Sanitize()); err != nil {
+		return err
+	}
+	s.kick() // for what was missed
+	for {
+		ctx, cancel := context.WithTimeout(s.ctx, quiet)
+		n, err := c.WaitForNotification(ctx)
+		cancel()
+		if err == nil {
+			s.hear(n.Payload)
+			continue
+		}
+		if s.ctx.Err() != nil || c.IsClosed() {
+			return err
+		}
+		ctx, cancel = context.WithTimeout(s.ctx, opTimeout)
+		err = c.Ping(ctx)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// hear handles a notification: the id of a replica, "claim" or "task", and the nonce or the task.
+func (s *store) hear(payload string) {
+	words := strings.SplitN(payload, " ", 3)
+	if len(words) != 3 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if words[0] == s.me.id {
+		return
+	}
+	if words[1] == "claim" || s.watches[words[2]] != nil {
+		s.kickLocked()
+	}
+}
+
+// kick makes pollAlways look at once.
+func (s *store) kick() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kickLocked()
+}
+
+func (s *store) kickLocked() {
+	select {
+	case s.kicks <- struct{}{}:
+	default: // one look covers both
+	}
+}
+
+// pollAlways looks for the ends of claims and the changes of tasks at other replicas: after a
+// notification, and each second, as notifications can be lost with their connection.
+func (s *store) pollAlways() {
+	ticker := time.NewTicker(pollEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-ticker.C:
+			if s.hooks.unpolled {
+				continue
+			}
+		case <-s.kicks:
+		}
+		s.pollClaims()
+		s.pollTasks()
+	}
+}
+
+func (s *store) pollClaims() {
+	s.mu.Lock()
+	waiting := map[state.Nonce]*flight{}
+	var nonces [][]byte
+	for nonce, f := range s.flights {
+		if f.phase == remote {
+			waiting[nonce] = f
+			nonces = append(nonces, nonce[:])
+		}
+	}
+	s.mu.Unlock()
+	if len(nonces) == 0 {
+		return
+	}
+	type row struct {
+		Nonce  []byte
+		Phase  *int16
+		Answer []byte
+	}
+	var found []row
+	err := s.do(func(ctx context.Context, c *pgxpool.Conn) error {
+		rows, err := c.Query(ctx, s.q(`SELECT n, phase, answer FROM unnest($1::bytea[]) AS n LEFT JOIN {s}.claims ON nonce = n`), nonces)
+		if err == nil {
+			found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[row])
+		}
+		return err
+	})
+	if err != nil {
+		return // the next look may succeed; the waiters have contexts
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range found {
+		nonce := state.Nonce(r.Nonce)
+		f := waiting[nonce]
+		phase := notStored // answered, expired and removed
+		if r.Phase != nil {
+			phase = int(*r.Phase)
+		}
+		if phase == claimed || s.flights[nonce] != f {
+			continue
+		}
+		delete(s.flights, nonce)
+		f.end(s.past(phase, string(r.Nonce), r.Answer))
+	}
+}

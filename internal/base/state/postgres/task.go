@@ -1,0 +1,294 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/mcpd/mcpd/internal/base/state"
+)
+
+func (s *store) CreateTask(t state.Task) (state.Task, error) {
+	t = state.NewTask(t, s.Now())
+	r, err := t.Record()
+	if err != nil {
+		return t, err
+	}
+	data := s.cipher.seal("task", t.ID, r.Data)
+	err = s.withRoom(state.TaskKind, func(bool) error {
+		for range 2 {
+			me, err := s.replica()
+			if err != nil {
+				return err
+			}
+			var outcome int
+			var soonest *int64
+			err = s.do(func(ctx context.Context, c *pgxpool.Conn) error {
+				return c.QueryRow(ctx, s.q(`SELECT outcome, soonest FROM {s}.create_task_1($1, $2, $3, $4, $5, $6, $7, $8, $9)`),
+					[]byte(t.ID), digest(r.Owner), me.id, me.fence, int16(r.Phase), r.Expires, r.Size, data, limitsOf(s.options.Limits(state.TaskKind))).Scan(&outcome, &soonest)
+			})
+			if err != nil {
+				return fmt.Errorf("write a task: %w", err)
+			}
+			switch outcome {
+			case dead:
+				if err := s.reborn(me); err != nil {
+					return err
+				}
+				continue
+			case full:
+				return s.fullError(state.TaskKind, soonest)
+			}
+			return nil
+		}
+		return fmt.Errorf("write a task: %w", errStillDead)
+	})
+	return t, err
+}
+
+func (s *store) Task(owner state.Owner, id string) (state.Task, error) {
+	if _, err := s.replica(); err != nil {
+		return state.Task{}, err
+	}
+	var data []byte
+	err := s.do(func(ctx context.Context, c *pgxpool.Conn) error {
+		return c.QueryRow(ctx, s.q(`SELECT data FROM {s}.tasks WHERE id = $1 AND owner = $2 AND expires > {s}.clock_1($3)`), []byte(id), digest(owner.Key()), s.given()).Scan(&data)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return state.Task{}, state.ErrNotFound
+	}
+	if err != nil {
+		return state.Task{}, fmt.Errorf("read a task: %w", err)
+	}
+	return s.decodeTask(id, data)
+}
+
+func (s *store) decodeTask(id string, data []byte) (state.Task, error) {
+	data, err := s.cipher.open("task", id, data)
+	if err != nil {
+		return state.Task{}, fmt.Errorf("read a task: %w", err)
+	}
+	return state.DecodeTask(id, data)
+}
+
+func (s *store) UpdateTask(owner state.Owner, id string, change func(*state.Task) error) (t state.Task, err error) {
+	release, err := s.turn(id)
+	if err != nil {
+		return state.Task{}, err
+	}
+	defer release()
+	err = s.withRoom(state.TaskKind, func(bool) error {
+		for range 2 {
+			me, err := s.replica()
+			if err != nil {
+				return err
+			}
+			err = s.do(func(ctx context.Context, c *pgxpool.Conn) error {
+				t, err = s.updateIn(ctx, c, me, owner, id, change)
+				return err
+			})
+			if !errors.Is(err, errDead) {
+				return err
+			}
+			if err := s.reborn(me); err != nil {
+				return err
+			}
+		}
+		return fmt.Errorf("write a task: %w", errStillDead)
+	})
+	return t, err
+}
+
+// errDead is the error of a transaction of a replica that was presumed dead.
+var errDead = errors.New("this replica was presumed dead")
+
+// updateIn changes a task in a transaction of two round trips.
+func (s *store) updateIn(ctx context.Context, c *pgxpool.Conn, me replica, owner state.Owner, id string, change func(*state.Task) error) (state.Task, error) {
+	var alive bool
+	var data []byte
+	var ran replica
+	var now int64
+	b := &pgx.Batch{}
+	b.Queue("BEGIN")
+	b.Queue(s.q(`SELECT {s}.alive_1($1, $2)`), me.id, me.fence).QueryRow(func(row pgx.Row) error { return row.Scan(&alive) })
+	b.Queue(s.q(`SELECT data, replica, fence, {s}.clock_1($3) FROM {s}.tasks WHERE id = $1 AND owner = $2 AND expires > {s}.clock_1($3) FOR UPDATE`), []byte(id), digest(owner.Key()), s.given()).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&data, &ran.id, &ran.fence, &now) })
+	err := c.SendBatch(ctx, b).Close()
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = state.ErrNotFound
+	} else if err != nil {
+		return state.Task{}, fmt.Errorf("read a task: %w", err)
+	}
+	var old, t state.Task
+	if err == nil {
+		old, err = s.decodeTask(id, data)
+	}
+	// An ended task is reported as such even to a replica that was presumed dead.
+	if err == nil && !alive && !old.Status.Ended() {
+		err = errDead
+	}
+	if err == nil {
+		t, err = s.changed(old, ran, change, time.UnixMilli(now))
+	}
+	var r state.Record
+	if err == nil {
+		r, err = t.Record()
+	}
+	if err != nil {
+		if _, failed := c.Exec(ctx, "ROLLBACK"); failed != nil {
+			_ = c.Conn().Close(ctx)
+		}
+		return old, refusal{err}
+	}
+	runner := replica{}
+	if t.Status == state.Working && old.Status != state.Working {
+		runner = me
+	}
+	var outcome int
+	var soonest, version *int64
+	b = &pgx.Batch{}
+	b.Queue(s.q(`SELECT outcome, soonest, newest FROM {s}.update_task_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`), []byte(id), runner.id, runner.fence, int16(r.Phase), r.Expires, r.Size,
+		s.cipher.seal("task", id, r.Data), limitsOf(s.options.Limits(state.TaskKind)), s.channel, me.id).QueryRow(func(row pgx.Row) error { return row.Scan(&outcome, &soonest, &version) })
+	b.Queue("COMMIT")
+	if err := c.SendBatch(ctx, b).Close(); err != nil {
+		return old, finalError{fmt.Errorf("write a task: %w", err)}
+	}
+	if outcome == full {
+		return old, refusal{s.fullError(state.TaskKind, soonest)}
+	}
+	s.changedHere(id, *version)
+	return t, nil
+}
+
+// changed returns the task after a change. If this replica was presumed dead while it ran the task, the error
+// says so: failTasks has set the fence to 0.
+func (s *store) changed(old state.Task, ran replica, change func(*state.Task) error, now time.Time) (state.Task, error) {
+	if s.options.Now != nil {
+		now = s.options.Now()
+	}
+	t, err := old.Changed(change, now)
+	if errors.Is(err, state.ErrEnded) && ran.fence == 0 {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if ran.id == s.me.id || s.former[ran.id] {
+			err = fmt.Errorf("%w: %w", state.ErrEnded, state.ErrPresumedDead)
+		}
+	}
+	return t, err
+}
+
+// A watch is a task with its watchers; mu is held.
+type watch struct {
+	version  int64
+	watchers map[chan struct{}]bool
+}
+
+func (s *store) WatchTask(owner state.Owner, id string) (changes <-chan struct{}, stop func(), err error) {
+	if _, err := s.replica(); err != nil {
+		return nil, nil, err
+	}
+	var version int64
+	err = s.do(func(ctx context.Context, c *pgxpool.Conn) error {
+		return c.QueryRow(ctx, s.q(`SELECT version FROM {s}.tasks WHERE id = $1 AND owner = $2 AND expires > {s}.clock_1($3)`), []byte(id), digest(owner.Key()), s.given()).Scan(&version)
+	})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil, state.ErrNotFound
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("read a task: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, nil, state.ErrClosed
+	}
+	w := s.watches[id]
+	if w == nil {
+		w = &watch{version: version, watchers: map[chan struct{}]bool{}}
+		s.watches[id] = w
+	}
+	watcher := make(chan struct{}, 1)
+	w.watchers[watcher] = true
+	return watcher, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(w.watchers, watcher)
+		if len(w.watchers) == 0 && s.watches[id] == w {
+			delete(s.watches, id)
+		}
+	}, nil
+}
+
+// changedHere notifies the watchers of a change by this replica.
+func (s *store) changedHere(id string, version int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notify(id, version)
+}
+
+// notify notifies the watchers of a task unless they know the version; mu is held.
+func (s *store) notify(id string, version int64) {
+	w := s.watches[id]
+	if w == nil || version <= w.version {
+		return
+	}
+	w.version = version
+	for watcher := range w.watchers {
+		select {
+		case watcher <- struct{}{}:
+		default: // the pending notification covers this change
+		}
+	}
+}
+
+// unwatch closes the channels of the watchers of a removed task; mu is held.
+func (s *store) unwatch(id string) {
+	for watcher := range s.watches[id].watchers {
+		close(watcher)
+	}
+	delete(s.watches, id)
+}
+
+func (s *store) pollTasks() {
+	s.mu.Lock()
+	var ids [][]byte
+	missing := map[string]*watch{}
+	for id, w := range s.watches {
+		ids = append(ids, []byte(id))
+		missing[id] = w
+	}
+	s.mu.Unlock()
+	if len(ids) == 0 {
+		return
+	}
+	type row struct {
+		ID      []byte
+		Version int64
+	}
+	var found []row
+	err := s.do(func(ctx context.Context, c *pgxpool.Conn) error {
+		rows, err := c.Query(ctx, s.q(`SELECT id, version FROM {s}.tasks WHERE id = ANY ($1) AND expires > (SELECT {s}.clock_1($2))`), ids, s.given())
+		if err == nil {
+			found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[row])
+		}
+		return err
+	})
+	if err != nil {
+		return // the next look may succeed
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range found {
+		delete(missing, string(r.ID))
+		s.notify(string(r.ID), r.Version)
+	}
+	for id, w := range missing {
+		if s.watches[id] == w {
+			s.unwatch(id)
+		}
+	}
+}
