@@ -2,9 +2,7 @@ package engine
 
 import (
 	"errors"
-	"io/fs"
 	"log/slog"
-	"path/filepath"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/base/state"
@@ -19,7 +17,7 @@ func (s *Server) openAudit(block *definition.Audit) error {
 	if block == nil || s.options.Mode != serving {
 		return nil
 	}
-	if err := checkAuditPath(block.Path, s.options.Files.Tools); err != nil {
+	if err := audit.CheckOutside(block.Path, loader.Path(s.options.Files.Tools)); err != nil {
 		return diag.List{catalog.BadAudit(block, err)}
 	}
 	log, err := audit.Open(audit.Options{
@@ -59,29 +57,11 @@ type auditInUse struct{ diag.List }
 // Unwrap returns the diagnostic and the sentinel errors for [errors.Is].
 func (h *auditInUse) Unwrap() []error { return []error{h.List, audit.ErrInUse, ErrInUse} }
 
-// checkAuditPath reports why the path is unusable for an audit log. In the tools directory, each
-// record would look like a change of a tool file.
-func checkAuditPath(path string, tools fs.FS) error {
-	if err := audit.Check(path); err != nil {
-		return err
-	}
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return err
-	}
-	if folder := loader.Path(tools); folder != "" {
-		if between, err := filepath.Rel(folder, path); err == nil && filepath.IsLocal(between) {
-			return errors.New("the log is in the tools directory, where each record would count as a change; move it elsewhere")
-		}
-	}
-	return nil
-}
-
 // checkAudit rejects a changed block if its log cannot be opened at the next start. It also rejects
 // production mode if the server was started without an audit log, as calls would not be audited.
 func (s *Server) checkAudit(c *catalog.Catalog) error {
 	if c.Audit != nil && s.auditChanged(c.Audit) {
-		if err := checkAuditPath(c.Audit.Path, s.options.Files.Tools); err != nil {
+		if err := audit.CheckOutside(c.Audit.Path, loader.Path(s.options.Files.Tools)); err != nil {
 			return diag.List{catalog.BadAudit(c.Audit, err)}
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/loader"
+	"github.com/mcpd/mcpd/internal/ops/audit"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -41,8 +42,12 @@ type Options struct {
 	// tasks. It is created at the first use, and one process may open it at a time. If it is empty,
 	// the state is in memory. A path needs extensions/sqlite in Extensions.
 	StatePath string
-	// StateDatabase is a database for that state, instead of a file. Several servers may share it.
-	StateDatabase StateDatabase
+	// StateURL is a PostgreSQL database for that state, which several servers share: see
+	// docs/reference/state.md. It needs extensions/postgres in Extensions. StateFleet is the name of
+	// these servers, by default Name; a database refuses another one. The first of StateKeys
+	// encrypts what is stored, and all decrypt it. Unless Now is set, the database has the clock.
+	StateURL, StateFleet string
+	StateKeys            []string
 	// StateOptional keeps the state in memory, with a warning in the log, if the file cannot be
 	// used.
 	StateOptional bool
@@ -244,7 +249,7 @@ func (o Options) catalog(runner *hooks.Runner, brokers host.Brokers) catalog.Opt
 	}
 	c.Production = o.Files.Production
 	if o.Mode == Checking {
-		c.Checks.Audit = func(a definition.Audit) error { return checkAuditPath(a.Path, o.Files.Tools) }
+		c.Checks.Audit = func(a definition.Audit) error { return audit.CheckOutside(a.Path, loader.Path(o.Files.Tools)) }
 	}
 	if front := o.Front; front != nil {
 		c.Checks.Item = func(i *catalog.Item) error { return front.CheckTool(metadataOf(i)) }

@@ -122,8 +122,7 @@ type front struct {
 
 // New returns a server. It reads no files; [Server.Load] does.
 func New(o Options) (*Server, error) {
-	clock := o.Now
-	inProcess := o.Scripts.Executor == nil && (o.Files.Tools != nil || o.Files.Config != nil)
+	inProcess, clock := o.Scripts.Executor == nil && (o.Files.Tools != nil || o.Files.Config != nil), o.Now
 	o = o.withDefaults()
 	switch {
 	case o.Name == "":
@@ -144,17 +143,22 @@ func New(o Options) (*Server, error) {
 	if parts.Federation == nil && len(o.Upstreams) > 0 {
 		return nil, fmt.Errorf("new server: Options.Upstreams needs federation.New() of %s in Options.Extensions", federation.Package)
 	}
-	if parts.SQLite == nil && o.StatePath != "" {
-		return nil, errors.New("new server: Options.StatePath needs sqlite.New() of github.com/mcpd/mcpd/extensions/sqlite in Options.Extensions")
-	}
-	if o.StateDatabase.URL != "" && (parts.PostgreSQL == nil || o.StatePath != "") {
-		return nil, errors.New("new server: Options.StateDatabase needs postgres.New() of github.com/mcpd/mcpd/extensions/postgres in Options.Extensions, and no StatePath")
-	}
+	var s *Server
 	limits, err := limitstore.New(o.Limits, o.Now, o.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("new server: %w", err)
 	}
 	o.Policies, o.Hooks, o.Files.Vars = slices.Clone(o.Policies), slices.Clone(o.Hooks), maps.Clone(o.Files.Vars)
+	states, err := parts.States(extension.StateOptions{
+		Path: o.StatePath, Optional: o.StateOptional, Database: state.Database{URL: o.StateURL, Fleet: o.StateFleet, Keys: o.StateKeys},
+		Now: clock, Logger: o.Logger, Block: func() (string, *definition.State) { return s.stateBlock() },
+		Resolve: func(ctx context.Context, secret string) (string, error) {
+			return s.brokers.Secrets.Resolve(ctx, secret)
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("new server: %w", err)
+	}
 	tel, err := o.openTelemetry(parts.Telemetry)
 	if err != nil {
 		return nil, err
@@ -163,15 +167,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("new server: %w", err), tel.close(context.Background()))
 	}
-	s := &Server{options: o, telemetry: tel, auditing: auditing{ready: !o.DeferReady}, subscribers: subscribers{logger: o.Logger}}
-	s.states = &state.Lazy{Path: o.StatePath, Optional: o.StateOptional, Options: state.Options{Now: o.Now}, Logger: o.Logger}
-	if parts.SQLite != nil {
-		s.states.File = parts.SQLite.OpenState
-	}
-	s.states.Database = func() (*state.Database, error) { return s.stateDatabase(clock == nil) }
-	if parts.PostgreSQL != nil {
-		s.states.OpenDatabase = parts.PostgreSQL.OpenDatabase
-	}
+	s = &Server{options: o, states: states, telemetry: tel, auditing: auditing{ready: !o.DeferReady}, subscribers: subscribers{logger: o.Logger}}
 	drivers, missing := parts.Drivers()
 	s.brokers = host.NewBrokers(host.Options{Drivers: drivers, LookupEnv: o.Files.LookupEnv, OpenStore: s.states.Open, Supervisor: o.Scripts.Supervisor, Audit: s.recordEvent, Traceparent: tel.propagate, Logger: o.Logger})
 	if !o.LogRedactor.store.CompareAndSwap(nil, s.brokers.Secrets) {
@@ -214,6 +210,15 @@ func (s *Server) newPipeline() *pipeline.Pipeline {
 
 // Snapshot returns the serving snapshot; nil before the first successful load.
 func (s *Server) Snapshot() *Snapshot { return s.current.Load() }
+
+// stateBlock returns the name of the server, and the state block if the server uses it.
+func (s *Server) stateBlock() (name string, block *definition.State) {
+	snap := s.current.Load()
+	if snap == nil || s.options.Mode != serving {
+		return s.options.Name, nil
+	}
+	return snap.catalog.Server.Name, snap.catalog.Definitions.Config.State
+}
 
 // Transport returns the transport that package serve binds for the server.
 func (s *Server) Transport() string { return s.options.Transport }
@@ -345,12 +350,6 @@ func (i inside) Explain(ctx context.Context, of pipeline.HypotheticalCall) (pipe
 		return pipeline.Explanation{}, err
 	}
 	return i.server.pipeline.Explain(ctx, snap.catalog, of), nil
-}
-
-// StateShared reports whether the state is in a database.
-func (i inside) StateShared() (bool, error) {
-	d, err := i.server.states.Database()
-	return d != nil, err
 }
 
 // State returns the state store. It is opened at the first use; [Server.Close] closes it.

@@ -274,17 +274,17 @@ func (f *projectFlags) stateFileFor(e env, ending string) string {
 // an error stops the start and not the first call that waits.
 func (f *serveFlags) checkState(e env, s *engine.Server) error {
 	path, optional := f.stateFile(e)
-	shared, err := s.Inside().StateShared()
-	switch {
-	case err == nil && shared && f.state == inMemory:
+	block := s.Snapshot().Inside().Definitions().Config.State != nil
+	if block && f.state == inMemory {
 		return usageError("--state memory contradicts the state block in %s; remove one of them", f.files.config)
-	case err == nil && shared:
-		_, err = s.Inside().State()
 	}
-	if err != nil {
-		return startExitError(err)
+	if f.stateURL() != "" || block && f.state == "" {
+		if _, err := s.Inside().State(); err != nil {
+			return startExitError(err)
+		}
+		return nil
 	}
-	if path == "" || shared {
+	if path == "" {
 		return nil
 	}
 	if _, err := e.disk.stat(path); optional && err != nil {

@@ -141,7 +141,7 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 		Logger: logger, LogRedactor: &f.log.redactor, Transport: transport, DeferReady: true, Scripts: engine.Scripts{Executor: x, Programs: newPrograms(e, f.executor, logger)}, Extensions: []engine.Extension{telemetry.New(telemetry.Options{ReadFile: e.disk.readFile, Console: e.stderr})},
 	}
 	options.StatePath, options.StateOptional = f.stateFile(e)
-	options.StateDatabase.URL = f.stateURL()
+	options.StateURL = f.stateURL()
 	f.files.serving = true
 	var s *engine.Server
 	options.Front = serveChecks{Checks: serve.Checks{Address: f.listen, InsecureListen: f.insecure}, stdio: f.stdio, listens: func() bool { return s.Snapshot() != nil }}

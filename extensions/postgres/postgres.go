@@ -4,7 +4,7 @@
 //
 //	engine.Options{
 //		Name: "shop", Extensions: []engine.Extension{postgres.New()},
-//		StateDatabase: engine.StateDatabase{URL: "postgres://mcpd:secret@db.internal:5432/mcpd?sslmode=verify-full"},
+//		StateURL: "postgres://mcpd:secret@db.internal:5432/mcpd?sslmode=verify-full",
 //	}
 //
 // A tool file grants a database and names the statements that its script may run:

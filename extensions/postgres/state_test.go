@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -14,10 +15,10 @@ import (
 
 // newServer returns a server with a tool that counts its calls, and with a state block in its
 // configuration or a database in its options.
-func newServer(t *testing.T, config string, env map[string]string, d engine.StateDatabase) *engine.Server {
+func newServer(t *testing.T, config string, env map[string]string, url, fleet string) *engine.Server {
 	t.Helper()
 	server, err := engine.New(engine.Options{
-		Name: "shop", StateDatabase: d, Scripts: engine.Scripts{Executor: scripting.Inline()}, Extensions: []engine.Extension{postgres.New()},
+		Name: "shop", StateURL: url, StateFleet: fleet, Scripts: engine.Scripts{Executor: scripting.Inline()}, Extensions: []engine.Extension{postgres.New()},
 		Files: engine.Files{
 			Config:    fstest.MapFS{"mcpd.hcl": {Data: []byte(config), Mode: 0o644}},
 			Tools:     fstest.MapFS{"visit.hcl": {Data: []byte("tool \"visit\" {\n  allow {\n    kv \"visits\" {}\n  }\n  run = \"return await kv.visits.incr('all')\"\n}\n"), Mode: 0o644}},
@@ -57,15 +58,14 @@ secret "state_key" { env = "STATE_KEY" }
 `
 
 func TestState_sharedByServers(t *testing.T) {
-	database := postgrestest.Start(t)
+	database := postgrestest.Start(t, os.Getenv("MCPD_NEED_POSTGRES"))
 	t.Run("options", func(t *testing.T) {
-		d := engine.StateDatabase{URL: database.URL("postgres", "")}
-		a, b := newServer(t, "", nil, d), newServer(t, "", nil, d)
+		url := database.URL("postgres", "")
+		a, b := newServer(t, "", nil, url, ""), newServer(t, "", nil, url, "")
 		wantVisit(t, a, "1")
 		wantVisit(t, b, "2")
 		wantVisit(t, a, "3")
-		d.Fleet = "crm"
-		_, err := newServer(t, "", nil, d).Inside().State()
+		_, err := newServer(t, "", nil, url, "crm").Inside().State()
 		if err == nil || !strings.Contains(err.Error(), `"shop"`) || !strings.Contains(err.Error(), `"crm"`) {
 			t.Errorf("another fleet: %v", err)
 		}
@@ -73,14 +73,14 @@ func TestState_sharedByServers(t *testing.T) {
 	t.Run("block", func(t *testing.T) {
 		config := strings.ReplaceAll(block, "HOST", "127.0.0.1:"+database.Port)
 		env := map[string]string{"PASSWORD": postgrestest.Password, "STATE_KEY": "a key of many random characters"}
-		a, b := newServer(t, config, env, engine.StateDatabase{}), newServer(t, config, env, engine.StateDatabase{})
+		a, b := newServer(t, config, env, "", ""), newServer(t, config, env, "", "")
 		wantVisit(t, a, "1")
 		wantVisit(t, b, "2")
-		_, err := newServer(t, config, map[string]string{"PASSWORD": postgrestest.Password, "STATE_KEY": "short"}, engine.StateDatabase{}).Inside().State()
+		_, err := newServer(t, config, map[string]string{"PASSWORD": postgrestest.Password, "STATE_KEY": "short"}, "", "").Inside().State()
 		if err == nil || !strings.Contains(err.Error(), "too short") || strings.Contains(err.Error(), `"short"`) {
 			t.Errorf("short key: %v", err)
 		}
-		_, err = newServer(t, config, map[string]string{"PASSWORD": "hunter2", "STATE_KEY": env["STATE_KEY"]}, engine.StateDatabase{}).Inside().State()
+		_, err = newServer(t, config, map[string]string{"PASSWORD": "hunter2", "STATE_KEY": env["STATE_KEY"]}, "", "").Inside().State()
 		if err == nil || !strings.Contains(err.Error(), "rejects the user or the password") || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("wrong password: %v", err)
 		}

@@ -35,6 +35,7 @@ var noRequest = map[string]string{
 	"internal/protocol/mcp Conn.heartbeat":                aConnection,
 	"internal/protocol/mcp Stream.terminate":              aConnection,
 	"internal/base/state":                                 aServer,
+	"internal/base/state/postgres":                        aServer,
 	"internal/ops/systemd":                                aServer,
 	"internal/ops/telemetry":                              aServer,
 	"internal/protocol/transport/websocket client.reject": aConnection,

@@ -27,12 +27,13 @@ type Server struct {
 // missingError is the error for a machine that cannot run PostgreSQL.
 type missingError struct{ error }
 
-// Start starts a server for one test, or skips the test if PostgreSQL is not installed. A failure to
-// start is an error.
-func Start(t testing.TB) *Server {
+// Start starts a server for one test, or skips the test if PostgreSQL is not installed. If needed is not
+// empty, the test fails instead: it is the value of MCPD_NEED_POSTGRES. A failure to start is an
+// error.
+func Start(t testing.TB, needed string) *Server {
 	t.Helper()
 	s, err := Launch()
-	require(t, err)
+	require(t, err, needed)
 	t.Cleanup(func() {
 		if err := s.Remove(); err != nil {
 			t.Error(err)
@@ -50,10 +51,10 @@ type Shared struct {
 }
 
 // Server returns the server, or skips the test as [Start] does.
-func (p *Shared) Server(t testing.TB) *Server {
+func (p *Shared) Server(t testing.TB, needed string) *Server {
 	t.Helper()
 	p.once.Do(func() { p.s, p.err = Launch() })
-	require(t, p.err)
+	require(t, p.err, needed)
 	return p.s
 }
 
@@ -65,15 +66,15 @@ func (p *Shared) Remove() error {
 	return p.s.Remove()
 }
 
-// require skips a test that needs a database, or fails it if MCPD_NEED_POSTGRES is set.
-func require(t testing.TB, err error) {
+// require skips a test that needs a database, or fails it if needed, MCPD_NEED_POSTGRES, is set.
+func require(t testing.TB, err error, needed string) {
 	t.Helper()
 	missing := missingError{}
 	switch {
 	case err == nil:
 	case !errors.As(err, &missing):
 		t.Fatal(err)
-	case os.Getenv("MCPD_NEED_POSTGRES") != "":
+	case needed != "":
 		t.Fatal("MCPD_NEED_POSTGRES is set: ", err)
 	default:
 		t.Skip("SKIPPED WITHOUT A DATABASE: ", err)

@@ -35,9 +35,6 @@ type Database struct {
 	// Keys are secrets of any length. The first encrypts what is stored, and all decrypt it. Without
 	// keys, nothing is encrypted.
 	Keys []string
-	// OwnClock means that the clock of the database decides when something expires, and not
-	// [Options.Now].
-	OwnClock bool
 }
 
 // Lazy is a store that is opened on first use, and swept while it is open. It is safe
@@ -118,9 +115,6 @@ func (l *Lazy) makeShared(d *Database, err error) (Store, error) {
 	l.tried = true
 	o := l.Options
 	o.Logger = l.Logger
-	if d.OwnClock {
-		o.Now = nil
-	}
 	return l.OpenDatabase(*d, o, wait)
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -41,7 +42,7 @@ func (s *server) grant(write bool, statements ...string) grant.SQL {
 }
 
 func TestPostgreSQL(t *testing.T) {
-	s := &server{postgrestest.Start(t)}
+	s := &server{postgrestest.Start(t, os.Getenv("MCPD_NEED_POSTGRES"))}
 	l := newLab(t)
 	if got := l.do(s.grant(true, "CREATE TABLE users (id bigint PRIMARY KEY, name text UNIQUE, data bytea)"), "exec", `{"statement":"s0"}`); got != `{"changes":0}` {
 		t.Fatal(got)

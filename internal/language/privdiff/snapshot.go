@@ -275,6 +275,7 @@ func (s *Snapshot) state() subject {
 	sub.encoded(grant.Opaque, "url", block.URL)
 	sub.encoded(grant.Opaque, "fleet", block.Fleet)
 	sub.addIf(block.Key != "", grant.Restricts, "encryption")
+	sub.encoded(grant.Opaque, "key", []string{block.Key, block.OldKey})
 	return sub
 }
 

@@ -118,6 +118,24 @@ func Check(path string) error {
 	return err
 }
 
+// CheckOutside is [Check], and rejects a path in the tools directory, where each record would
+// look like a change of a tool file.
+func CheckOutside(path, tools string) error {
+	if err := Check(path); err != nil {
+		return err
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	if tools != "" {
+		if between, err := filepath.Rel(tools, path); err == nil && filepath.IsLocal(between) {
+			return errors.New("the log is in the tools directory, where each record would count as a change; move it elsewhere")
+		}
+	}
+	return nil
+}
+
 // checkFolder rejects a path that is not a directory, and a directory that could not be
 // created or written.
 func checkFolder(folder string) error {

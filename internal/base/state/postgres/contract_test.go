@@ -18,6 +18,9 @@ import (
 
 var shared postgrestest.Shared
 
+// needed makes missing databases errors.
+const needed = "MCPD_NEED_POSTGRES"
+
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		if err := shared.Remove(); err != nil {
@@ -33,7 +36,7 @@ var schemas atomic.Int64
 
 // newURL returns the URL of a new schema.
 func newURL(t testing.TB) string {
-	return shared.Server(t).URL("postgres", fmt.Sprintf("schema=test_%d", schemas.Add(1)))
+	return shared.Server(t, os.Getenv(needed)).URL("postgres", fmt.Sprintf("schema=test_%d", schemas.Add(1)))
 }
 
 // execute runs a statement beside a store; {s} is its schema.
@@ -50,7 +53,7 @@ func execute(t testing.TB, s *store, text string, args ...any) {
 }
 
 func TestPostgreSQL_contract(t *testing.T) {
-	shared.Server(t)
+	shared.Server(t, os.Getenv(needed))
 	d := databases{urls: map[*store]string{}, waiting: map[*store]chan struct{}{}}
 	statetest.Suite{New: d.New, Restart: d.Restart, Crash: d.Crash, Waiting: d.Waiting}.Run(t)
 }

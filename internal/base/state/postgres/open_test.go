@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +36,7 @@ func wantRefused(t testing.TB, c state.Database, h hooks, why ...string) {
 }
 
 func TestOpen_refused(t *testing.T) {
-	server := shared.Server(t)
+	server := shared.Server(t, os.Getenv(needed))
 	place := "127.0.0.1:" + server.Port
 	for name, c := range map[string]struct {
 		url string
@@ -69,7 +70,7 @@ func TestOpen_otherFleet(t *testing.T) {
 func TestOpen_otherProgram(t *testing.T) {
 	s := opened(t, state.Database{URL: newURL(t)}, state.Options{}, hooks{})
 	execute(t, s, `CREATE SCHEMA theirs_1; CREATE TABLE theirs_1.things (x int)`)
-	wantRefused(t, state.Database{URL: shared.Server(t).URL("postgres", "schema=theirs_1")}, hooks{}, "belongs to another program")
+	wantRefused(t, state.Database{URL: shared.Server(t, os.Getenv(needed)).URL("postgres", "schema=theirs_1")}, hooks{}, "belongs to another program")
 }
 
 func TestOpen_migrations(t *testing.T) {
@@ -170,7 +171,7 @@ func stored(t testing.TB, s *store) []byte {
 }
 
 func TestStore_databaseRestart(t *testing.T) {
-	server := postgrestest.Start(t)
+	server := postgrestest.Start(t, os.Getenv(needed))
 	c := state.Database{URL: server.URL("postgres", "")}
 	a, b := opened(t, c, state.Options{}, hooks{frozen: true}), opened(t, c, state.Options{}, hooks{frozen: true})
 	win(t, a, 1)
@@ -210,7 +211,7 @@ func TestStore_databaseRestart(t *testing.T) {
 }
 
 func TestOpen_waitsForDatabase(t *testing.T) {
-	server := postgrestest.Start(t)
+	server := postgrestest.Start(t, os.Getenv(needed))
 	check(t, server.Stop())
 	started := make(chan error, 1)
 	go func() { started <- server.Restart() }()

@@ -1,0 +1,113 @@
+package extension
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/base/state"
+	"github.com/mcpd/mcpd/internal/language/definition"
+)
+
+// StateOptions say where the state of a server is: in a database, in a file, or in memory.
+type StateOptions struct {
+	// Path is a file, and Optional means that the state may be in memory instead.
+	Path     string
+	Optional bool
+	// Database is used if it has a URL.
+	Database state.Database
+	// Block returns the name of the server and the state block of its files, if any. The block is used
+	// if no database is given, and no file that is required.
+	Block func() (name string, block *definition.State)
+	// Resolve returns the value of a secret.
+	Resolve func(ctx context.Context, secret string) (string, error)
+	// Now is the clock of the program; nil for the default. A database then uses its clock.
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// States returns the state store of a server. It is opened at the first use.
+func (s *Set) States(o StateOptions) (*state.Lazy, error) {
+	if s.SQLite == nil && o.Path != "" {
+		return nil, errors.New("Options.StatePath needs sqlite.New() of github.com/mcpd/mcpd/extensions/sqlite in Options.Extensions")
+	}
+	if o.Database.URL != "" && (s.PostgreSQL == nil || o.Path != "") {
+		return nil, errors.New("Options.StateURL needs postgres.New() of github.com/mcpd/mcpd/extensions/postgres in Options.Extensions, and no StatePath")
+	}
+	states := &state.Lazy{Path: o.Path, Optional: o.Optional, Options: state.Options{Now: o.Now}, Logger: o.Logger, Database: func() (*state.Database, error) { return s.database(&o) }}
+	if s.SQLite != nil {
+		states.File = s.SQLite.OpenState
+	}
+	if s.PostgreSQL != nil {
+		states.OpenDatabase = s.PostgreSQL.OpenDatabase
+	}
+	return states, nil
+}
+
+// database returns the database with the state, or nil.
+func (s *Set) database(o *StateOptions) (*state.Database, error) {
+	d := o.Database
+	name, block := o.Block()
+	if d.URL == "" && block != nil && (o.Path == "" || o.Optional) {
+		var err error
+		if d, err = resolveState(block, o.Resolve); err != nil {
+			return nil, fmt.Errorf("open the state store: %w", err)
+		}
+	}
+	if d.URL == "" {
+		return nil, nil
+	}
+	if s.PostgreSQL == nil {
+		return nil, errors.New("open the state store: the state block needs postgres.New() of github.com/mcpd/mcpd/extensions/postgres in Options.Extensions")
+	}
+	d.Fleet = cmp.Or(d.Fleet, name)
+	return &d, nil
+}
+
+const (
+	// stateTimeout bounds reading the secrets of the state block.
+	stateTimeout = 10 * time.Second
+	// minStateKey is the minimum length of a key, in bytes.
+	minStateKey = 16
+)
+
+// resolveState reads the secrets of a state block.
+func resolveState(block *definition.State, resolve func(ctx context.Context, secret string) (string, error)) (state.Database, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), stateTimeout)
+	defer cancel()
+	d := state.Database{Fleet: block.Fleet}
+	for _, name := range []string{block.Key, block.OldKey} {
+		if name == "" {
+			continue
+		}
+		key, err := resolve(ctx, name)
+		if err != nil {
+			return state.Database{}, err
+		}
+		if len(key) < minStateKey {
+			return state.Database{}, fmt.Errorf("secret %q is too short for a key: use at least %d random characters", name, minStateKey)
+		}
+		d.Keys = append(d.Keys, key)
+	}
+	var text strings.Builder
+	for _, part := range block.URL.Parts {
+		value := part.Literal
+		if part.Secret != "" {
+			var err error
+			if value, err = resolve(ctx, part.Secret); err != nil {
+				return state.Database{}, err
+			}
+			if len(block.URL.Parts) > 1 { // a part of the URL
+				value = strings.ReplaceAll(url.QueryEscape(value), "+", "%20")
+			}
+		}
+		text.WriteString(value)
+	}
+	d.URL = text.String()
+	return d, nil
+}
