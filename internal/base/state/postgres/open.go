@@ -87,6 +87,7 @@ func open(d state.Database, o state.Options, patience time.Duration, h hooks) (*
 		if isPermanent(err) || time.Now().After(until) {
 			s.cancel()
 			s.pool.Close()
+			s.vital.Close()
 			return nil, fmt.Errorf("open the state store: %w", err)
 		}
 		time.Sleep(min(100*time.Millisecond, max(0, time.Until(until))))
@@ -140,6 +141,9 @@ func parse(text string) (config *pgxpool.Config, schema string, err error) {
 	}
 	if !options.Has("sslmode") && !isLocal(config.ConnConfig.Host) {
 		return nil, "", fmt.Errorf("the URL needs sslmode, since %s is not this machine: sslmode=verify-full, or disable without TLS", config.ConnConfig.Host)
+	}
+	if !options.Has("connect_timeout") {
+		config.ConnConfig.ConnectTimeout = opTimeout
 	}
 	for name, value := range map[string]string{
 		"default_transaction_isolation": "read committed", "statement_timeout": millis(opTimeout), "lock_timeout": millis(opTimeout),
@@ -250,7 +254,7 @@ func (s *store) register() error {
 	made := replica{id: rand.Text()}
 	var now int64
 	sent := time.Now()
-	err = s.do(func(ctx context.Context, c *pgxpool.Conn) error {
+	err = s.doWithin(s.vital, opTimeout, func(ctx context.Context, c *pgxpool.Conn) error {
 		return c.QueryRow(ctx, s.q(`INSERT INTO {s}.replicas (id, host, beat) VALUES ($1, $2, {s}.clock_1(NULL)) ON CONFLICT (id) DO UPDATE SET beat = {s}.clock_1(NULL)
 			RETURNING fence, beat`), made.id, host).Scan(&made.fence, &now)
 	})

@@ -23,7 +23,13 @@ func (s *store) beatAlways() {
 			return
 		case <-ticker.C:
 		}
-		err := s.beat()
+		stale, err := s.pulse()
+		if err == nil {
+			select {
+			case s.tends <- stale:
+			default: // the work before is not done
+			}
+		}
 		s.mu.Lock()
 		was := s.away
 		s.away = err != nil && s.ctx.Err() == nil
@@ -38,43 +44,71 @@ func (s *store) beatAlways() {
 	}
 }
 
-// beat sends one heartbeat, buries replicas without one, and settles claims.
+// tendAlways does what is due after heartbeats, which do not wait for it.
+func (s *store) tendAlways() {
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case stale := <-s.tends:
+			if err := s.tend(stale); err != nil && s.ctx.Err() == nil {
+				s.options.Logger.Warn("reach state database", slog.String("database", s.place), slog.String("error", err.Error()))
+			}
+		}
+	}
+}
+
+// tend buries replicas that are presumed dead, if any, and settles claims.
+func (s *store) tend(stale bool) (err error) {
+	if stale {
+		err = s.bury("")
+	}
+	s.settle()
+	return err
+}
+
+// beat sends one heartbeat, and does what is due after it.
 func (s *store) beat() error {
-	me, err := s.replica()
+	stale, err := s.pulse()
 	if err != nil {
 		return err
 	}
-	var alive, stale bool
+	return s.tend(stale)
+}
+
+// pulse sends one heartbeat, over a connection for it alone: a busy replica is not dead. stale is true if
+// others are to be buried.
+func (s *store) pulse() (stale bool, err error) {
+	me, err := s.replica()
+	if err != nil {
+		return false, err
+	}
+	var alive bool
 	var now int64
 	sent := time.Now()
-	err = s.doWithin(beatTimeout, func(ctx context.Context, c *pgxpool.Conn) error {
+	err = s.doWithin(s.vital, beatTimeout, func(ctx context.Context, c *pgxpool.Conn) error {
 		return c.QueryRow(ctx, s.q(`WITH mine AS (UPDATE {s}.replicas SET beat = {s}.clock_1(NULL) WHERE id = $1 AND fence = $2 RETURNING 1),
 			t AS (SELECT {s}.clock_1(NULL) AS now)
 			SELECT EXISTS (SELECT 1 FROM mine), EXISTS (SELECT 1 FROM {s}.replicas, t WHERE id <> $1 AND beat < t.now - 10000), now FROM t`),
 			me.id, me.fence).Scan(&alive, &stale, &now)
 	})
 	if err != nil {
-		return fmt.Errorf("send a heartbeat: %w", err)
+		return false, fmt.Errorf("send a heartbeat: %w", err)
 	}
 	if !alive {
 		if err := s.reborn(me); err != nil {
-			return err
+			return false, err
 		}
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.setClock(now, sent)
 	// If the database was away for this replica, it may have been away for all.
 	if time.Since(s.beaten) > deadAfter {
 		s.buryFrom = time.Now().Add(deadAfter)
 	}
 	s.beaten = time.Now()
-	may := time.Now().After(s.buryFrom)
-	s.mu.Unlock()
-	if stale && may {
-		err = s.bury("")
-	}
-	s.settle()
-	return err
+	return stale && time.Now().After(s.buryFrom), nil
 }
 
 // reborn registers this replica again after it was presumed dead as old. What it had started is lost.

@@ -281,6 +281,17 @@ func TestReplica_heartbeat(t *testing.T) {
 	}
 }
 
+func TestReplica_regularHeartbeat(t *testing.T) {
+	url := newURL(t)
+	a := opened(t, state.Database{URL: url}, state.Options{}, hooks{frozen: true})
+	b := opened(t, state.Database{URL: url}, state.Options{}, hooks{})
+	win(t, a, 1)
+	got := join(b, 1)
+	awaitWaiter(b, 1)
+	silence(t, a)
+	wantOutcome(t, <-got, "", state.ErrLost)
+}
+
 // A replica that could not reach the database itself gives the others time.
 func TestReplica_awayItself(t *testing.T) {
 	stores := replicas(t, 2, state.Options{})

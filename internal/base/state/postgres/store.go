@@ -28,6 +28,7 @@ type replica struct {
 type store struct {
 	// Fixed at creation.
 	pool    *pgxpool.Pool
+	vital   *pgxpool.Pool // one connection, for heartbeats
 	config  *pgx.ConnConfig
 	place   string
 	schema  string
@@ -41,6 +42,7 @@ type store struct {
 	cancel context.CancelFunc
 	beside sync.WaitGroup
 	kicks  chan struct{}
+	tends  chan bool
 	// turns bound the connections that wait for the same row to one of this replica.
 	turns [64]chan struct{}
 	seed  maphash.Seed
@@ -68,18 +70,21 @@ type store struct {
 func newStore(config *pgxpool.Config, schema string, o state.Options, h hooks) *store {
 	s := &store{
 		config: config.ConnConfig, place: place(config.ConnConfig), schema: schema, quoted: pgx.Identifier{schema}.Sanitize(), channel: "mcpd_state_" + schema,
-		options: o, hooks: h, kicks: make(chan struct{}, 1), seed: maphash.MakeSeed(), former: map[string]bool{}, beaten: time.Now(),
+		options: o, hooks: h, kicks: make(chan struct{}, 1), tends: make(chan bool, 1), seed: maphash.MakeSeed(), former: map[string]bool{}, beaten: time.Now(),
 		flights: map[state.Nonce]*flight{}, unsettled: map[state.Nonce]unsettled{}, watches: map[string]*watch{},
 	}
 	for i := range s.turns {
 		s.turns[i] = make(chan struct{}, 1)
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	pool, err := pgxpool.NewWithConfig(s.ctx, config)
-	if err != nil {
-		panic("state: a parsed configuration is refused: " + err.Error())
+	one := config.Copy()
+	one.MaxConns, one.MinConns, one.MinIdleConns = 1, 0, 0
+	for pool, c := range map[**pgxpool.Pool]*pgxpool.Config{&s.pool: config, &s.vital: one} {
+		var err error
+		if *pool, err = pgxpool.NewWithConfig(s.ctx, c); err != nil {
+			panic("state: a parsed configuration is refused: " + err.Error())
+		}
 	}
-	s.pool = pool
 	return s
 }
 
@@ -91,6 +96,7 @@ func (s *store) run() {
 	s.beside.Go(s.pollAlways)
 	if !s.hooks.frozen {
 		s.beside.Go(s.beatAlways)
+		s.beside.Go(s.tendAlways)
 	}
 }
 
@@ -113,14 +119,14 @@ const (
 // connection is lost, as when the database is restarted, it runs again with another one: op must
 // allow that, or return a finalError.
 func (s *store) do(op func(ctx context.Context, c *pgxpool.Conn) error) error {
-	return s.doWithin(opTimeout, op)
+	return s.doWithin(s.pool, opTimeout, op)
 }
 
-func (s *store) doWithin(limit time.Duration, op func(ctx context.Context, c *pgxpool.Conn) error) error {
+func (s *store) doWithin(pool *pgxpool.Pool, limit time.Duration, op func(ctx context.Context, c *pgxpool.Conn) error) error {
 	ctx, cancel := context.WithTimeout(s.ctx, limit)
 	defer cancel()
 	for try := 0; ; try++ {
-		err := s.pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error { return op(ctx, c) })
+		err := pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error { return op(ctx, c) })
 		if refused := (refusal{}); errors.As(err, &refused) {
 			return refused.error
 		}
@@ -129,7 +135,7 @@ func (s *store) doWithin(limit time.Duration, op func(ctx context.Context, c *pg
 			return s.explain(err)
 		}
 		if !deadlock {
-			s.pool.Reset() // the other connections are lost, too
+			pool.Reset() // the other connections are lost, too
 		}
 	}
 }
@@ -346,6 +352,7 @@ func (s *store) Close() error {
 	s.mu.Unlock()
 	s.cancel()
 	s.beside.Wait()
+	defer s.vital.Close()
 	defer s.pool.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
 	defer cancel()
