@@ -243,6 +243,8 @@ func newCipher(secrets []string) *atRest {
 // Errors of stored bytes.
 var (
 	errOtherKey = permanentError{errors.New("the state is encrypted with another key than the one of this server")}
+	// errPlain: whoever can write to the database but does not know the key could plant plain rows.
+	errPlain = permanentError{errors.New("the state is not encrypted, and this server has a key: name another schema with ?schema=NAME in the URL, or start without a key")}
 	errNoForm   = errors.New("malformed bytes")
 )
 
@@ -258,6 +260,9 @@ func (c *atRest) seal(table, row string, data []byte) []byte {
 // open returns the data in a stored form.
 func (c *atRest) open(table, row string, stored []byte) ([]byte, error) {
 	if len(stored) > 0 && stored[0] == plainForm {
+		if len(c.keys) > 0 {
+			return nil, errPlain
+		}
 		return stored[1:], nil
 	}
 	if len(stored) < 5 || stored[0] != encryptedForm {

@@ -139,8 +139,14 @@ func parse(text string) (config *pgxpool.Config, schema string, err error) {
 	if config, err = pgxpool.ParseConfig(u.String()); err != nil {
 		return nil, "", fmt.Errorf("%w, or has an option that libpq does not know", errURL)
 	}
-	if !options.Has("sslmode") && !isLocal(config.ConnConfig.Host) {
-		return nil, "", fmt.Errorf("the URL needs sslmode, since %s is not this machine: sslmode=verify-full, or disable without TLS", config.ConnConfig.Host)
+	hosts := []string{config.ConnConfig.Host}
+	for _, other := range config.ConnConfig.Fallbacks {
+		hosts = append(hosts, other.Host)
+	}
+	for _, host := range hosts {
+		if !options.Has("sslmode") && !isLocal(host) {
+			return nil, "", fmt.Errorf("the URL needs sslmode, since %s is not this machine: sslmode=verify-full, or disable without TLS", host)
+		}
 	}
 	if !options.Has("connect_timeout") {
 		config.ConnConfig.ConnectTimeout = opTimeout

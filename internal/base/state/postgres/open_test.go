@@ -52,6 +52,7 @@ func TestOpen_refused(t *testing.T) {
 		"bad options":          {server.URL("postgres", "schema=A;B"), []string{"the URL is not"}},
 		"bad schema":           {server.URL("postgres", "schema=Upper"), []string{"lower-case"}},
 		"without sslmode":      {"postgres://app:hunter2@db.example/x", []string{"sslmode=verify-full"}},
+		"one remote host":      {"postgres://app:hunter2@localhost,db.example/x", []string{"sslmode=verify-full"}},
 		"schema of the system": {server.URL("postgres", "schema=pg_catalog"), []string{"schema"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,11 +117,18 @@ func TestOpen_encrypted(t *testing.T) {
 	url := newURL(t)
 	plain := opened(t, state.Database{URL: url}, state.Options{}, hooks{})
 	check(t, increase(plain, "old"))
+	_, err := plain.SealingKey()
+	check(t, err)
+	wantRefused(t, state.Database{URL: url, Keys: []string{"first secret"}}, hooks{}, "not encrypted")
+	execute(t, plain, `DELETE FROM {s}.keys`)
 	first := opened(t, state.Database{URL: url, Keys: []string{"first secret"}}, state.Options{}, hooks{})
-	execute(t, first, `DELETE FROM {s}.keys`)
-	check(t, first.loadKeys())
+	if _, err := first.Pair("space", "old"); err == nil {
+		t.Error("a server with a key reads a plain value")
+	}
+	execute(t, plain, `DELETE FROM {s}.pairs`)
 	k, err := first.SealingKey()
 	check(t, err)
+	check(t, increase(first, "old"))
 	check(t, increase(first, "old"))
 	win(t, first, 1)
 	check(t, first.Finish(nonce(1), []byte("an answer")))
