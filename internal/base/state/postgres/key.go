@@ -244,8 +244,8 @@ func newCipher(secrets []string) *atRest {
 var (
 	errOtherKey = permanentError{errors.New("the state is encrypted with another key than the one of this server")}
 	// errPlain: whoever can write to the database but does not know the key could plant plain rows.
-	errPlain = permanentError{errors.New("the state is not encrypted, and this server has a key: name another schema with ?schema=NAME in the URL, or start without a key")}
-	errNoForm   = errors.New("malformed bytes")
+	errPlain  = permanentError{errors.New("the state is not encrypted, and this server has a key: name another schema with ?schema=NAME in the URL, or start without a key")}
+	errNoForm = errors.New("malformed bytes")
 )
 
 // seal returns the stored form of data, which belongs to one row.
