@@ -3,11 +3,16 @@ package osproc
 import (
 	"context"
 	"runtime/debug"
+	"runtime/metrics"
 	"time"
 )
 
-// TrimInterval is the interval at which [TrimIdle] looks for activity.
-const TrimInterval = 3 * time.Second
+const (
+	// TrimInterval is the interval at which [TrimIdle] looks for activity.
+	TrimInterval = 3 * time.Second
+	// trimBytes is the amount of allocated memory that is worth a garbage collection.
+	trimBytes = 4 << 20
+)
 
 // TrimIdle returns the free memory of an idle process to the system until ctx ends: once
 // after each period of activity, when activity has not changed for one to two intervals.
@@ -16,19 +21,25 @@ const TrimInterval = 3 * time.Second
 func TrimIdle(ctx context.Context, activity func() uint64) {
 	tick := time.NewTicker(TrimInterval)
 	defer tick.Stop()
-	seen, trimmed := activity(), false
+	seen, trimmed := activity(), uint64(0)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		switch now := activity(); {
-		case now != seen:
-			seen, trimmed = now, false
-		case !trimmed:
+		if now := activity(); now != seen {
+			seen = now
+		} else if allocated() >= trimmed+trimBytes {
 			debug.FreeOSMemory() // also collects garbage
-			trimmed = true
+			trimmed = allocated()
 		}
 	}
+}
+
+// allocated returns the bytes that the process has allocated since its start.
+func allocated() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
 }

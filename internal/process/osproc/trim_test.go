@@ -19,30 +19,37 @@ func TestTrimIdle_afterActivity(t *testing.T) {
 		var activity atomic.Uint64
 		done := make(chan struct{})
 		go func() { defer close(done); osproc.TrimIdle(ctx, activity.Load) }()
-		trims := func(intervals int, active bool) int64 {
+		trims := func(intervals int, active bool, bytes int) int64 {
 			before := collections()
 			for range intervals {
 				if active {
 					activity.Add(1)
 				}
+				garbage = make([]byte, bytes)
 				time.Sleep(osproc.TrimInterval)
 				synctest.Wait()
 			}
 			return collections() - before
 		}
-		if n := trims(10, false); n != 1 {
+		garbage = make([]byte, 8<<20)
+		if n := trims(10, false, 0); n != 1 {
 			t.Errorf("%d trims after the start, want 1", n)
 		}
-		if n := trims(10, true); n != 0 {
+		if n := trims(10, true, 1<<20); n != 0 {
 			t.Errorf("%d trims while active, want 0", n)
 		}
-		if n := trims(10, false); n != 1 {
+		if n := trims(10, false, 0); n != 1 {
 			t.Errorf("%d trims after the activity, want 1", n)
+		}
+		if n := trims(1, true, 1<<10) + trims(10, false, 0); n != 0 {
+			t.Errorf("%d trims after little activity, want 0", n)
 		}
 		stop()
 		<-done
 	})
 }
+
+var garbage []byte // keeps the compiler from dropping allocations
 
 func collections() int64 {
 	var s debug.GCStats
