@@ -203,9 +203,6 @@ func limitsOf(l state.Limits) []int64 {
 	return []int64{int64(l.Count), l.Bytes, int64(l.OwnerCount), l.OwnerBytes}
 }
 
-// unlimited are limits without a bound.
-var unlimited = []int64{math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64}
-
 // digest returns the digest of a name for an index.
 func digest(name string) []byte {
 	sum := sha256.Sum256([]byte(name))
