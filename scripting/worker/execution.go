@@ -121,11 +121,9 @@ func (x *execution) run(ctx context.Context, p *process, grace time.Duration) (s
 		x.waitExit(ctx, p)
 		return scripting.Outcome{}, p.exitErr()
 	}
-	// A goroutine that waits in a system call keeps a P for a while. Let other calls run first; the
-	// process may have responded by then. Without other calls it would only wake a thread.
-	if p.running.Load() > 1 {
-		runtime.Gosched()
-	}
+	// A goroutine that waits in a system call keeps a P for a while. Let other goroutines run
+	// first; the process may have responded by then.
+	runtime.Gosched()
 	p.readFor(x)
 	for doomed := p.killed; ; {
 		select {
