@@ -166,35 +166,20 @@ func (s *store) decide(f *flight, owner state.Owner, nonce state.Nonce, expires 
 func (s *store) tryClaim(r state.Record) (outcome int, me replica, answer []byte, err error) {
 	var soonest *int64
 	err = s.withRoom(state.ClaimKind, func(bool) error {
-		for range 2 {
-			if me, err = s.replica(); err != nil {
-				return err
-			}
-			err = s.do(func(ctx context.Context, c *pgxpool.Conn) error {
+		return s.asReplica("claim", func(present replica) error {
+			me = present
+			err := s.do(func(ctx context.Context, c *pgxpool.Conn) error {
 				return c.QueryRow(ctx, s.q(`SELECT outcome, reply, soonest FROM {s}.claim_1($1, $2, $3, $4, $5, $6, $7, $8)`),
 					[]byte(r.ID), digest(r.Owner), me.id, me.fence, r.Expires, r.Size, s.given(), limitsOf(s.options.Limits(state.ClaimKind))).Scan(&outcome, &answer, &soonest)
 			})
 			if err != nil {
 				return fmt.Errorf("write a claim: %w", err)
 			}
-			switch outcome {
-			case dead:
-				if err = s.reborn(me); err != nil {
-					return err
-				}
-				continue
-			case full:
-				return s.fullError(state.ClaimKind, soonest)
-			}
-			return nil
-		}
-		return fmt.Errorf("write a claim: %w", errStillDead)
+			return s.outcomeError(state.ClaimKind, outcome, soonest)
+		})
 	})
 	return outcome, me, answer, err
 }
-
-// errStillDead is the error for a replica that was presumed dead twice during one operation.
-var errStillDead = errors.New("this server was presumed dead again")
 
 // mayHaveHappened reports whether the claim of a failed operation may be in the database: a statement
 // whose result was lost may have been executed.

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -133,6 +134,41 @@ func (s *store) reborn(old replica) error {
 		}
 	}
 	s.options.Logger.Warn("state store presumed this server dead", slog.String("database", s.place), slog.Int("lost", running))
+	return nil
+}
+
+// Errors of an operation that starts work for a replica. After errDead it runs again, under a new id.
+var (
+	errDead      = errors.New("this replica was presumed dead")
+	errStillDead = errors.New("this server was presumed dead again")
+)
+
+// asReplica writes a record for this replica. If op returns errDead, asReplica takes a new id and calls
+// op again, once.
+func (s *store) asReplica(record string, op func(me replica) error) error {
+	for range 2 {
+		me, err := s.replica()
+		if err != nil {
+			return err
+		}
+		if err := op(me); !errors.Is(err, errDead) {
+			return err
+		}
+		if err := s.reborn(me); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("write a %s: %w", record, errStillDead)
+}
+
+// outcomeError returns the error for the outcome of a statement that starts work.
+func (s *store) outcomeError(k state.Kind, outcome int, soonest *int64) error {
+	switch outcome {
+	case dead:
+		return errDead
+	case full:
+		return s.fullError(k, soonest)
+	}
 	return nil
 }
 

@@ -20,32 +20,18 @@ func (s *store) CreateTask(t state.Task) (state.Task, error) {
 	}
 	data := s.cipher.seal("task", t.ID, r.Data)
 	err = s.withRoom(state.TaskKind, func(bool) error {
-		for range 2 {
-			me, err := s.replica()
-			if err != nil {
-				return err
-			}
+		return s.asReplica("task", func(me replica) error {
 			var outcome int
 			var soonest *int64
-			err = s.do(func(ctx context.Context, c *pgxpool.Conn) error {
+			err := s.do(func(ctx context.Context, c *pgxpool.Conn) error {
 				return c.QueryRow(ctx, s.q(`SELECT outcome, soonest FROM {s}.create_task_1($1, $2, $3, $4, $5, $6, $7, $8, $9)`),
 					[]byte(t.ID), digest(r.Owner), me.id, me.fence, int16(r.Phase), r.Expires, r.Size, data, limitsOf(s.options.Limits(state.TaskKind))).Scan(&outcome, &soonest)
 			})
 			if err != nil {
 				return fmt.Errorf("write a task: %w", err)
 			}
-			switch outcome {
-			case dead:
-				if err := s.reborn(me); err != nil {
-					return err
-				}
-				continue
-			case full:
-				return s.fullError(state.TaskKind, soonest)
-			}
-			return nil
-		}
-		return fmt.Errorf("write a task: %w", errStillDead)
+			return s.outcomeError(state.TaskKind, outcome, soonest)
+		})
 	})
 	return t, err
 }
@@ -82,29 +68,15 @@ func (s *store) UpdateTask(owner state.Owner, id string, change func(*state.Task
 	}
 	defer release()
 	err = s.withRoom(state.TaskKind, func(bool) error {
-		for range 2 {
-			me, err := s.replica()
-			if err != nil {
-				return err
-			}
-			err = s.do(func(ctx context.Context, c *pgxpool.Conn) error {
+		return s.asReplica("task", func(me replica) error {
+			return s.do(func(ctx context.Context, c *pgxpool.Conn) (err error) {
 				t, err = s.updateIn(ctx, c, me, owner, id, change)
 				return err
 			})
-			if !errors.Is(err, errDead) {
-				return err
-			}
-			if err := s.reborn(me); err != nil {
-				return err
-			}
-		}
-		return fmt.Errorf("write a task: %w", errStillDead)
+		})
 	})
 	return t, err
 }
-
-// errDead is the error of a transaction of a replica that was presumed dead.
-var errDead = errors.New("this replica was presumed dead")
 
 // updateIn changes a task in a transaction of two round trips.
 func (s *store) updateIn(ctx context.Context, c *pgxpool.Conn, me replica, owner state.Owner, id string, change func(*state.Task) error) (state.Task, error) {
