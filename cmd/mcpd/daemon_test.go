@@ -134,6 +134,13 @@ func (d *daemon) waitFor(pattern *regexp.Regexp) (string, error) {
 	}
 }
 
+// failure describes a daemon that does not respond: its log until it exits, and its exit.
+func (d *daemon) failure() error {
+	_, err := d.waitFor(regexp.MustCompile(`x^`)) // matches nothing
+	d.kill()
+	return fmt.Errorf("%w\n%s", err, d.cmd.ProcessState)
+}
+
 func (d *daemon) kill() {
 	if d != nil && d.cmd != nil && d.cmd.Process != nil && d.cmd.ProcessState == nil {
 		_ = d.cmd.Process.Kill()

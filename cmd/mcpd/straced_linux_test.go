@@ -249,7 +249,7 @@ func TestSandbox_systemCalls(t *testing.T) {
 	write("tools.d/c.hcl", "tool \"large\" {\n  run = <<JS\n"+strings.Repeat("    [1, 2].map((n) => n + 1);\n", 1000)+"    return 1;\n  JS\n}\n")
 	d, ended := serveStraced(t, folder)
 	// Exceeding the memory kills the process; the rest runs in another one.
-	runProgram(t, d.url, "await list(); await small(); const all = []; for (;;) all.push('x'.repeat(1e6) + all.length)")
+	runProgram(t, d, "await list(); await small(); const all = []; for (;;) all.push('x'.repeat(1e6) + all.length)")
 	ran, seenAll := 0, os.Getenv("MCPD_LONG") != ""
 	for _, name := range must(filepath.Glob("../../scripting/testdata/escapes/*.txtar")) {
 		for i, f := range must(txtar.ParseFile(name)).Files {
@@ -257,7 +257,7 @@ func TestSandbox_systemCalls(t *testing.T) {
 				continue // the tests of package worker run all of them
 			}
 			code, _, _ := strings.Cut(string(f.Data), "\n=> ")
-			runProgram(t, d.url, code)
+			runProgram(t, d, code)
 			ran++
 		}
 	}
@@ -306,12 +306,12 @@ func must[T any](v T, err error) T {
 }
 
 // runProgram runs agent code; it may fail.
-func runProgram(t *testing.T, url, code string) {
+func runProgram(t *testing.T, d *daemon, code string) {
 	t.Helper()
 	body := must(json.Marshal(map[string]any{"tool": "run_code", "arguments": map[string]string{"code": code}}))
-	resp, err := http.Post(url+"/mcp/execute", "application/json", bytes.NewReader(body))
+	resp, err := http.Post(d.url+"/mcp/execute", "application/json", bytes.NewReader(body))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v; %s", err, d.failure())
 	}
 	_ = resp.Body.Close()
 }
