@@ -33,6 +33,8 @@ type daemon struct {
 	cmd    *exec.Cmd
 	url    string
 	client *http.Client
+	// serving is the line of the log with the address.
+	serving string
 
 	mu    sync.Mutex
 	lines []string
@@ -76,6 +78,7 @@ func startDaemonAnew(program, dir string, env, flags []string) (*daemon, error) 
 		d.kill()
 		return nil, err
 	}
+	d.serving = line
 	if _, socket, ok := strings.Cut(line, "on unix:"); ok {
 		socket, _, _ = strings.Cut(socket, ",")
 		server := remoteOf("unix:" + filepath.Join(dir, socket))

@@ -90,7 +90,7 @@ func atTerminal(t *testing.T, r *reader, command string) string {
 		if r.daemon, err = startDaemon(r.program, r.dir, r.env, []string{"--log-level", "warn"}); err != nil {
 			t.Fatal(err)
 		}
-		return r.daemon.lines[r.daemon.next-1] + "\n"
+		return r.daemon.serving + "\n"
 	}
 	if r.daemon != nil {
 		command = strings.ReplaceAll(command, readmePort, strings.TrimPrefix(r.daemon.url, "http://"))

@@ -199,7 +199,7 @@ func (r *reader) command(line string) (string, error) {
 		if r.daemon, err = startDaemon(r.program, r.dir, r.env, nil); err != nil {
 			return "", err
 		}
-		return r.public(r.daemon.lines[r.daemon.next-1]) + "\n", nil
+		return r.public(r.daemon.serving) + "\n", nil
 	}
 	if r.daemon != nil {
 		line = strings.ReplaceAll(line, readmePort, strings.TrimPrefix(r.daemon.url, "http://"))
