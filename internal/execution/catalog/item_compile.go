@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"hash"
 	"maps"
 	"slices"
@@ -104,6 +105,28 @@ func (c *compiler) jobs(defined []*definition.Definitions) (jobs []compileJob) {
 type compiler struct {
 	*Builder
 	state *buildState
+	// compiled are the schemas of this build by [schemaKey]. Many tools have the same ones.
+	compiled sync.Map
+}
+
+// schemaKey has everything that a schema without problems depends on.
+type schemaKey struct {
+	numbers      schema.Numbers
+	bigInts, raw string
+}
+
+// schema compiles a schema, or returns the equal schema of another definition.
+func (c *compiler) schema(reader schema.Reader, raw json.RawMessage, where diag.Range, origin schema.Positions) (*schema.Schema, diag.List) {
+	key := schemaKey{reader.Numbers, strings.Join(reader.BigInts, "\x00"), string(raw)}
+	if known, ok := c.compiled.Load(key); ok {
+		return known.(*schema.Schema), nil
+	}
+	compiled, problems := schema.CompileFor(reader, raw, where, origin)
+	if len(problems) > 0 { // they have positions
+		return compiled, problems
+	}
+	known, _ := c.compiled.LoadOrStore(key, compiled)
+	return known.(*schema.Schema), nil
 }
 
 // itemCompiler compiles the definition of one item.
@@ -148,6 +171,7 @@ func (c *itemCompiler) finish(granted grant.Set, ranges map[string]diag.Range) *
 	c.problems = append(c.problems, unusedGrants(granted, ranges, c.programs)...)
 	c.item.Key = [32]byte(c.key.Sum(nil))
 	c.item.Finalize()
+	c.problems = append(c.problems, c.listable(c.item)...)
 	return c.compiledItem
 }
 
@@ -195,16 +219,16 @@ func itemOf(def *definition.Tool) *Item {
 
 func (c *compiler) schemas(def *definition.Tool, item *Item) (problems diag.List) {
 	var more diag.List
-	item.Input, problems = schema.CompileFor(schema.Reader{Numbers: schema.ForScripts, BigInts: def.BigInts}, def.Input, def.InputRange, def.InputOrigin)
+	item.Input, problems = c.schema(schema.Reader{Numbers: schema.ForScripts, BigInts: def.BigInts}, def.Input, def.InputRange, def.InputOrigin.At)
 	if def.Output != nil {
-		item.Output, more = schema.CompileFor(schema.Reader{BigInts: def.BigIntOutput}, def.Output, def.OutputRange, def.OutputOrigin)
+		item.Output, more = c.schema(schema.Reader{BigInts: def.BigIntOutput}, def.Output, def.OutputRange, def.OutputOrigin.At)
 		problems = append(problems, more...)
 	}
 	for _, from := range def.From {
 		expr, more := c.state.env.CompileFrom(from.Expr.Text, from.Schema)
 		problems = append(problems, more...)
 		reader := schema.Reader{Numbers: schema.ForScripts, BigInts: inMember(def.BigInts, from.Name)}
-		compiled, more := schema.CompileFor(reader, from.Schema, from.Range, nil)
+		compiled, more := c.schema(reader, from.Schema, from.Range, nil)
 		problems = append(problems, more...)
 		item.From = append(item.From, FromInput{Name: from.Name, Expr: expr, Schema: compiled, Text: from.Expr.Text})
 	}

@@ -69,7 +69,11 @@ func (b *Builder) link(state *buildState, registered []*Item) *Base {
 	for i := range state.upstreams {
 		l.catalog.upstreamOrder[state.upstreams[i].Name] = i + 1
 	}
-	l.addItems(slices.Concat(registered, state.items))
+	l.addItems(slices.Concat(slices.DeleteFunc(slices.Clone(registered), func(i *Item) bool {
+		problems := b.listable(i)
+		state.report(problems)
+		return problems != nil
+	}), state.items))
 	l.checkURIConflicts()
 	entries, share := l.groupByFolder()
 	l.bind(entries)
@@ -155,9 +159,6 @@ func (l *linker) addItems(items []*Item) {
 			l.duplicateFile(first.Item, item) // configcheck reports other duplicate addresses
 			continue
 		}
-		if !l.checkListable(item) {
-			continue
-		}
 		e := &Entry{Item: item}
 		l.catalog.byAddress[item.Kind][item.Address] = e
 		l.catalog.Entries[item.Kind] = append(l.catalog.Entries[item.Kind], e)
@@ -176,17 +177,17 @@ func itemPriority(i *Item) int {
 	return 0
 }
 
-// checkListable reports an error if clients cannot display a tool.
-func (l *linker) checkListable(item *Item) bool {
-	err := l.listError(item)
-	if err != nil {
-		l.state.report(diag.List{{
-			Code: "unlistable-tool", Range: item.Where,
-			Summary: fmt.Sprintf("tool %q cannot be shown to clients: %v", item.Name, err),
-			Detail:  "correct its schema",
-		}})
+// listable returns an error if clients cannot display a tool.
+func (b *Builder) listable(item *Item) diag.List {
+	err := b.listError(item)
+	if err == nil {
+		return nil
 	}
-	return err == nil
+	return diag.List{{
+		Code: "unlistable-tool", Range: item.Where,
+		Summary: fmt.Sprintf("tool %q cannot be shown to clients: %v", item.Name, err),
+		Detail:  "correct its schema",
+	}}
 }
 
 func (b *Builder) listError(item *Item) error {

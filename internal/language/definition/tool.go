@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
@@ -40,8 +41,9 @@ type Tool struct {
 	// is always the schema of an object. Output is nil if the tool declares no output. Inputs
 	// with `from` are not part of Input.
 	Input, Output json.RawMessage
-	// InputOrigin and OutputOrigin map JSON pointers into the schemas to positions.
-	InputOrigin, OutputOrigin map[string]diag.Range
+	// InputOrigin and OutputOrigin are the positions of the parts of the schemas. OutputOrigin
+	// is nil if the tool declares no output.
+	InputOrigin, OutputOrigin Origins
 	InputRange, OutputRange   diag.Range
 
 	From []From
@@ -270,4 +272,31 @@ func WriteField(h io.Writer, s string) {
 	binary.BigEndian.PutUint64(n[:], uint64(len(s)))
 	_, _ = h.Write(n[:]) // hashes never fail
 	_, _ = io.WriteString(h, s)
+}
+
+// Origins are the positions of the parts of a schema. Most schemas have few parts, for which a map
+// would take several times the memory.
+type Origins []Origin
+
+// Origin is the position of the part of a schema at a JSON pointer (RFC 6901, "" is the whole
+// schema).
+type Origin struct {
+	Pointer string
+	Range   diag.Range
+}
+
+// Sort sorts the origins for [Origins.At]. Of several origins with one pointer, the last one stays.
+func (o *Origins) Sort() {
+	slices.Reverse(*o)
+	slices.SortStableFunc(*o, func(a, b Origin) int { return strings.Compare(a.Pointer, b.Pointer) })
+	*o = slices.Clip(slices.CompactFunc(*o, func(a, b Origin) bool { return a.Pointer == b.Pointer }))
+}
+
+// At returns the position at a pointer.
+func (o Origins) At(pointer string) (diag.Range, bool) {
+	i, found := slices.BinarySearchFunc(o, pointer, func(at Origin, pointer string) int { return strings.Compare(at.Pointer, pointer) })
+	if !found {
+		return diag.Range{}, false
+	}
+	return o[i].Range, true
 }

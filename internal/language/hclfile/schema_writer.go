@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/base/jsontext"
+	"github.com/mcpd/mcpd/internal/language/definition"
 )
 
 // schemaWriter writes JSON Schema 2020-12 and records the origin of each part. The properties
@@ -25,9 +26,11 @@ type schemaWriter struct {
 	safe, named bool
 }
 
-// origins returns a locate function that fills a map.
-func (d *decoder) origins(m map[string]diag.Range) func(string, hcl.Range) {
-	return func(pointer string, where hcl.Range) { m[pointer] = d.f.rng(where) }
+// origins returns a locate function that adds to a list.
+func (d *decoder) origins(list *definition.Origins) func(string, hcl.Range) {
+	return func(pointer string, where hcl.Range) {
+		*list = append(*list, definition.Origin{Pointer: pointer, Range: d.f.rng(where)})
+	}
 }
 
 func (w *schemaWriter) note(pointer string, where hcl.Range) {
@@ -261,7 +264,7 @@ func sensitivePointers(fields []*field, pointer string) []string {
 
 // wholeSchema decodes input_schema or output_schema. file("x.json") and text are kept verbatim;
 // literal objects keep the order of their keys. It returns nil after it has reported an error.
-func (d *decoder) wholeSchema(attr *hclsyntax.Attribute, origin map[string]diag.Range, input bool) json.RawMessage {
+func (d *decoder) wholeSchema(attr *hclsyntax.Attribute, origin *definition.Origins, input bool) json.RawMessage {
 	raw, where, ok := d.schemaText(attr, attr.Expr, origin)
 	if !ok {
 		return nil
@@ -279,7 +282,7 @@ func (d *decoder) wholeSchema(attr *hclsyntax.Attribute, origin map[string]diag.
 }
 
 // schemaText returns the JSON text of a schema and its range.
-func (d *decoder) schemaText(attr *hclsyntax.Attribute, x hclsyntax.Expression, origin map[string]diag.Range) (json.RawMessage, diag.Range, bool) {
+func (d *decoder) schemaText(attr *hclsyntax.Attribute, x hclsyntax.Expression, origin *definition.Origins) (json.RawMessage, diag.Range, bool) {
 	where := d.f.rng(x.Range())
 	switch x := x.(type) {
 	case *hclsyntax.ParenthesesExpr:

@@ -79,15 +79,16 @@ func (d *decoder) inputs(b *hclsyntax.Block, t *definition.Tool) {
 	}
 	open, _ := d.boolean(b.Body, "extra_arguments", false)
 	t.InputRange = d.f.rng(b.DefRange())
-	t.InputOrigin = map[string]diag.Range{}
+	t.InputOrigin = definition.Origins{}
+	defer t.InputOrigin.Sort()
 	if attr := b.Body.Attributes["input_schema"]; attr != nil {
 		d.exclusive(b, attr, "input", sent)
 		t.InputRange = d.f.rng(attr.Expr.Range())
-		t.Input = d.wholeSchema(attr, t.InputOrigin, true)
+		t.Input = d.wholeSchema(attr, &t.InputOrigin, true)
 		open = true // unless it was reported; then any argument is possible
 	}
 	if t.Input == nil {
-		w := schemaWriter{locate: d.origins(t.InputOrigin), safe: true}
+		w := schemaWriter{locate: d.origins(&t.InputOrigin), safe: true}
 		w.object(sent, open)
 		t.Input = w.out
 		if len(t.BigInts) > 0 {
@@ -125,16 +126,18 @@ func (d *decoder) outputs(b *hclsyntax.Block, t *definition.Tool) {
 	if attr := b.Body.Attributes["output_schema"]; attr != nil {
 		d.exclusive(b, attr, "output", fields)
 		t.OutputRange = d.f.rng(attr.Expr.Range())
-		t.OutputOrigin = map[string]diag.Range{}
-		t.Output = d.wholeSchema(attr, t.OutputOrigin, false)
+		t.OutputOrigin = definition.Origins{}
+		t.Output = d.wholeSchema(attr, &t.OutputOrigin, false)
+		t.OutputOrigin.Sort()
 		return
 	}
 	if len(fields) == 0 {
 		return
 	}
-	t.OutputOrigin = map[string]diag.Range{}
-	w := schemaWriter{locate: d.origins(t.OutputOrigin)}
+	t.OutputOrigin = definition.Origins{}
+	w := schemaWriter{locate: d.origins(&t.OutputOrigin)}
 	w.object(fields, false)
+	t.OutputOrigin.Sort()
 	t.Output = w.out
 	t.SensitiveOutput = sensitivePointers(fields, "")
 	t.BigIntOutput = bigintPointers(fields)

@@ -135,7 +135,7 @@ func TestInputs_origins(t *testing.T) {
 		"/properties/g/properties/secret.part/type":     `string`,
 		"/properties/l/items/additionalProperties/type": `integer`,
 	} {
-		r, ok := tool.InputOrigin[pointer]
+		r, ok := tool.InputOrigin.At(pointer)
 		if got := source[r.Start.Byte:r.End.Byte]; !ok || got != want {
 			t.Errorf("%s has the text %q, want %q", pointer, got, want)
 		}
@@ -196,8 +196,8 @@ func TestInputs_wholeSchema(t *testing.T) {
 		}
 	}
 	tool := decodeTools(t, "x.hcl", "tool \"t\" {\n  input_schema = { type = \"object\", properties = { a = { type = \"string\" } } }\n  run = \"return 1\"\n}\n", Scope{}).Tools[0]
-	if got := tool.InputOrigin["/properties/a/type"].String(); got != "x.hcl:2:65" {
-		t.Error(got)
+	if where, ok := tool.InputOrigin.At("/properties/a/type"); !ok || where.String() != "x.hcl:2:65" {
+		t.Errorf("got %v, %t", where, ok)
 	}
 }
 

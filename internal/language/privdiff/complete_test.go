@@ -17,7 +17,7 @@ import (
 var silent = regexp.MustCompile(strings.Join([]string{
 	`\.Tests\b`,              // tests verify a definition and give it no privilege
 	`\.Hash$`, `\.Semantic$`, // hashes of the text, including order and layout
-	`Ranges$`, `Origin$`, // ranges
+	`Ranges$`, `(Input|Output)Origin\b`, // ranges
 	`\.ResolvedPath$`,                // set only on checked grants, not in definitions
 	`^Snapshot\.Config\.Incomplete$`, // only set for files with errors
 	`^Snapshot\.ConfigDir$`,          // the base of relative paths

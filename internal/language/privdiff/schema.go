@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
@@ -18,11 +18,11 @@ type schemaWriter struct {
 	*subject
 	// what is "input" or "output".
 	what   string
-	origin map[string]diag.Range
+	origin definition.Origins
 }
 
 // schema adds the values that a JSON Schema accepts. A nil schema adds nothing.
-func (s *subject) schema(what string, raw json.RawMessage, origin map[string]diag.Range) {
+func (s *subject) schema(what string, raw json.RawMessage, origin definition.Origins) {
 	if raw == nil {
 		return
 	}
@@ -163,8 +163,8 @@ func (s *schemaWriter) at(path, pointer string, f grant.Fact) {
 	if path != "" {
 		f.Part += ` "` + path + `"`
 	}
-	where, ok := s.origin[pointer]
-	for ; !ok && pointer != ""; where, ok = s.origin[pointer] {
+	where, ok := s.origin.At(pointer)
+	for ; !ok && pointer != ""; where, ok = s.origin.At(pointer) {
 		pointer = pointer[:strings.LastIndexByte(pointer, '/')]
 	}
 	if !ok {

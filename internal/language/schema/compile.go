@@ -334,14 +334,15 @@ func (p *problems) add(severity diag.Severity, pointer, code, summary, detail st
 // locate returns the range of the subschema at pointer, or else of its nearest ancestor with a
 // range. exact means that it is the subschema itself.
 func (p *problems) locate(pointer string) (where diag.Range, exact bool) {
-	for at := pointer; ; {
-		if where, ok := p.origin[at]; ok {
+	for at := pointer; p.origin != nil; {
+		if where, ok := p.origin(at); ok {
 			return where, at == pointer
 		}
 		slash := strings.LastIndexByte(at, '/')
 		if slash < 0 {
-			return p.whole, false
+			break
 		}
 		at = at[:slash]
 	}
+	return p.whole, false
 }

@@ -140,9 +140,12 @@ func TestCompile_ranges(t *testing.T) {
 	at := func(line int) diag.Range {
 		return diag.Range{File: "tools.d/a.hcl", Start: diag.Pos{Line: line, Column: 3}, End: diag.Pos{Line: line, Column: 9}}
 	}
-	origin := Positions{"/properties/a": at(2), "/properties/a/pattern": at(3), "/properties/b": at(5)}
+	origin := map[string]diag.Range{"/properties/a": at(2), "/properties/a/pattern": at(3), "/properties/b": at(5)}
 	raw := json.RawMessage(`{"type":"strng","properties":{"a":{"type":"string","pattern":"("},"b":{"items":{"minimum":"x"}}}}`)
-	_, list := Compile(raw, at(1), origin)
+	_, list := Compile(raw, at(1), func(pointer string) (diag.Range, bool) {
+		where, ok := origin[pointer]
+		return where, ok
+	})
 	type place struct {
 		Line    int
 		Summary string

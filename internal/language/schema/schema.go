@@ -36,8 +36,9 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// Positions maps JSON pointers into a schema (RFC 6901, "" is the root) to ranges in a file.
-type Positions map[string]diag.Range
+// Positions returns the range in a file of the part of a schema at a JSON pointer (RFC 6901, "" is
+// the root), or false if it is unknown. Nil knows none.
+type Positions func(pointer string) (diag.Range, bool)
 
 // Schema is a compiled JSON Schema. It is immutable and safe for concurrent use.
 type Schema struct {
