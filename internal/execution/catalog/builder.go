@@ -148,8 +148,18 @@ type Result struct {
 	FailedAuth []definition.Auth
 }
 
-// Sources are the files that a build has read, by the names that diagnostics use.
-type Sources map[string][]byte
+// Sources are the files that a build has read.
+type Sources struct {
+	tools  loader.Sources
+	others map[string][]byte // mcpd.hcl and files beside it, by their names in diagnostics
+}
+
+func (s Sources) content(name string) (content []byte, ok bool) {
+	if content, ok = s.tools.Content(name); !ok {
+		content, ok = s.others[name]
+	}
+	return content, ok
+}
 
 // Shown returns the files with diagnostics, with secrets masked by [hclfile.RedactSecrets]. For a large
 // file this takes longer than the diagnostics themselves.
@@ -157,7 +167,7 @@ func (s Sources) Shown(problems diag.List) map[string][]byte {
 	masked := map[string][]byte{}
 	for _, p := range problems {
 		name := p.Range.File
-		if content, read := s[name]; read && masked[name] == nil {
+		if content, read := s.content(name); read && masked[name] == nil {
 			masked[name] = hclfile.RedactSecrets(name, content)
 		}
 	}
@@ -263,7 +273,7 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 	}
 	defined, problems := b.tree.Definitions(state.config)
 	state.report(problems)
-	result := Result{Base: b.assemble(state, defined, registered), Sources: Sources{}}
+	result := Result{Base: b.assemble(state, defined, registered)}
 	state.report(configcheck.CheckHost(state.config, defined, b.hostPaths(state.roots)))
 	if result.Base != nil {
 		result.Base.Definitions = privdiff.Snapshot{
@@ -276,11 +286,11 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 		state.report(b.tree.CheckOwner())
 		state.report(state.lock.CheckOwner())
 	}
-	maps.Copy(result.Sources, b.config.Sources)
+	result.Sources = Sources{b.tree.Sources(), map[string][]byte{}}
+	maps.Copy(result.Sources.others, b.config.Sources)
 	if state.lock.Bytes != nil {
-		result.Sources[state.lock.Name] = state.lock.Bytes
+		result.Sources.others[state.lock.Name] = state.lock.Bytes
 	}
-	b.tree.AddSources(result.Sources)
 	if state.config.Incomplete { // scripts may refer to variables in blocks that could not be parsed
 		state.problems = slices.DeleteFunc(state.problems, func(d diag.Diagnostic) bool { return d.Code == "unknown-variable" })
 	}
@@ -311,7 +321,6 @@ func (b *Builder) newBuild(lock *loader.Lock) *buildState {
 func (b *Builder) assemble(state *buildState, defined []*definition.Definitions, registered []*Item) *Base {
 	registered = slices.Concat(registered, b.codeItems(state))
 	state.report(configcheck.Check(state.config, defined, b.externalItems(state, registered)))
-	state.report(configcheck.CheckModules(state.config, defined, b.options.Modules))
 	for _, d := range defined {
 		state.policies = append(state.policies, d.Policies...)
 		state.limits = append(state.limits, d.Limits...)
@@ -328,7 +337,7 @@ func (b *Builder) assemble(state *buildState, defined []*definition.Definitions,
 
 // externalItems returns the items that no file defines.
 func (b *Builder) externalItems(state *buildState, registered []*Item) configcheck.External {
-	e := configcheck.External{Incomplete: b.tree.Incomplete(), Locked: state.accepted.Upstreams, Refer: func(r configcheck.Reference) { state.references = append(state.references, r) }}
+	e := configcheck.External{Modules: b.options.Modules, Incomplete: b.tree.Incomplete(), Locked: state.accepted.Upstreams, Refer: func(r configcheck.Reference) { state.references = append(state.references, r) }}
 	for _, item := range registered {
 		e.Names = append(e.Names, configcheck.ExternalName{Kind: item.Kind.String(), Name: item.Name, Range: item.Where})
 	}
@@ -361,7 +370,9 @@ func (b *Builder) codeItems(state *buildState) []*Item {
 // tools are discarded.
 func (b *Builder) Commit(c *Catalog) {
 	b.served = c.base.config
-	b.results.Retain(itemKeys(c))
+	if n, _ := b.results.Len(); n > 0 {
+		b.results.Retain(itemKeys(c))
+	}
 }
 
 // prepareEnv resets the cache if the variables have changed, as scripts and policies are compiled

@@ -18,14 +18,18 @@ import (
 // it does not report missing names and policies.
 func Check(config *definition.Config, files []*definition.Definitions, elsewhere External) diag.List {
 	c := &checker{
-		config: config, incomplete: elsewhere.Incomplete || config.Incomplete, uris: map[string]diag.Range{}, prefixes: map[string]diag.Range{}, grants: make(map[subject]*grant.Set, len(files)), arguments: map[string][]string{},
+		config: config, incomplete: elsewhere.Incomplete || config.Incomplete, uris: map[string]diag.Range{}, prefixes: map[string]diag.Range{}, arguments: map[string][]string{}, files: files,
 		tools: newNamespace("tool"), resources: newNamespace("resource"), prompts: newNamespace("prompt"),
 		policies: newNamespace("policy"), limits: newNamespace("limit"), hooks: newNamespace("hook"),
 	}
 	c.tools.places = make(map[string]diag.Range, len(files))
 	builtin := c.addExternal(elsewhere)
+	var granting []*definition.Definitions
 	for _, f := range files {
 		c.defineAll(f)
+		if grantsAny(f) {
+			granting = append(granting, f)
+		}
 	}
 	c.checkTemplates()
 	c.checkPolicies(config.Policies)
@@ -43,8 +47,13 @@ func Check(config *definition.Config, files []*definition.Definitions, elsewhere
 		for i := range f.Hooks {
 			c.hookCeiling(&f.Hooks[i])
 		}
-		c.checkCalls(f)
 		c.checkTests(f.Tests)
+	}
+	for _, f := range granting {
+		c.checkCalls(f)
+	}
+	if elsewhere.Modules != nil {
+		c.checkModules(config.Hooks, granting, elsewhere.Modules)
 	}
 	c.checkEncryption()
 	if config.Server.Mode == definition.Production {
@@ -68,7 +77,9 @@ type checker struct {
 	uris, prefixes map[string]diag.Range
 	folders        []*definition.Folder
 	templates      []*definition.Template
-	// grants are the grants of the definitions of files.
+	// files are the checked files, and grants the grants of their definitions, once a test needs
+	// them.
+	files  []*definition.Definitions
 	grants map[subject]*grant.Set
 	// arguments are the arguments of prompts by "prompt " and name, and the variables of
 	// templates by "template " and text.
@@ -100,7 +111,6 @@ func (c *checker) defineAll(f *definition.Definitions) {
 		c.define(c.tools, tool.Name, tool.NameRange)
 		c.checkCeiling("tool", tool.Name, &tool.Grant, tool.GrantRanges)
 		c.checkBounds("tool", tool.Name, tool.Bounds)
-		c.grants[subject{"tool", tool.Name}] = &tool.Grant
 	}
 	c.defineResources(f)
 	for i := range f.Prompts {
@@ -108,7 +118,6 @@ func (c *checker) defineAll(f *definition.Definitions) {
 		c.define(c.prompts, prompt.Name, prompt.NameRange)
 		c.checkCeiling("prompt", prompt.Name, &prompt.Grant, prompt.GrantRanges)
 		c.checkBounds("prompt", prompt.Name, prompt.Bounds)
-		c.grants[subject{"prompt", prompt.Name}] = &prompt.Grant
 		c.arguments["prompt "+prompt.Name] = []string{}
 		for _, a := range prompt.Arguments {
 			c.arguments["prompt "+prompt.Name] = append(c.arguments["prompt "+prompt.Name], a.Name)

@@ -34,13 +34,21 @@ type HostPaths struct {
 func CheckHost(config *definition.Config, files []*definition.Definitions, paths HostPaths) diag.List {
 	c := &hostChecker{checker: checker{config: config}, paths: paths}
 	c.gatherReserved()
-	c.gatherWritten(files)
+	granting := slices.DeleteFunc(slices.Clone(files), func(f *definition.Definitions) bool {
+		for i := range f.Tools {
+			c.checkSharedCache(&f.Tools[i])
+		}
+		return !grantsAny(f)
+	})
+	c.gatherWritten(granting)
 	eachHookGrant(config.Hooks, func(kind, name string, granted *grant.Set, ranges map[string]diag.Range) {
 		c.checkGrants(kind, name, granted, ranges, false)
 	})
 	c.checkUpstreamTokens()
-	for _, f := range files {
-		c.checkFile(f)
+	for _, f := range granting {
+		eachGrant(f, func(kind, name string, granted *grant.Set, ranges map[string]diag.Range) {
+			c.checkGrants(kind, name, granted, ranges, true)
+		})
 	}
 	return c.problems
 }
@@ -53,15 +61,6 @@ type hostChecker struct {
 	reserved []reserved
 	// written are the directories that scripts may write to.
 	written []string
-}
-
-func (c *hostChecker) checkFile(f *definition.Definitions) {
-	eachGrant(f, func(kind, name string, granted *grant.Set, ranges map[string]diag.Range) {
-		c.checkGrants(kind, name, granted, ranges, true)
-	})
-	for i := range f.Tools {
-		c.checkSharedCache(&f.Tools[i])
-	}
 }
 
 // grantFunc is called with the grants of one definition.
@@ -87,6 +86,37 @@ func eachGrant(f *definition.Definitions, do grantFunc) {
 		each("prompt", f.Prompts[i].Name, &f.Prompts[i].Grant, f.Prompts[i].GrantRanges)
 	}
 	eachHookGrant(f.Hooks, each)
+}
+
+// grantsAny reports whether [eachGrant] calls its function for a file.
+func grantsAny(f *definition.Definitions) (any bool) {
+	eachGrant(f, func(string, string, *grant.Set, map[string]diag.Range) { any = true })
+	return any
+}
+
+// grantsOf returns the grants of a definition, and false if no file defines it.
+func (c *checker) grantsOf(kind, name string) (granted *grant.Set, known bool) {
+	if c.grants == nil {
+		c.grants = map[subject]*grant.Set{}
+		for _, f := range c.files {
+			for i := range f.Tools {
+				c.grants[subject{"tool", f.Tools[i].Name}] = &f.Tools[i].Grant
+			}
+			for i := range f.Resources {
+				c.grants[subject{"resource", f.Resources[i].URI}] = &f.Resources[i].Grant
+			}
+			for i := range f.Templates {
+				if t := &f.Templates[i]; t.URITemplate != nil {
+					c.grants[subject{"template", t.URITemplate.String()}] = &t.Grant
+				}
+			}
+			for i := range f.Prompts {
+				c.grants[subject{"prompt", f.Prompts[i].Name}] = &f.Prompts[i].Grant
+			}
+		}
+	}
+	granted, known = c.grants[subject{kind, name}]
+	return granted, known
 }
 
 func eachHookGrant(hooks []definition.Hook, do grantFunc) {

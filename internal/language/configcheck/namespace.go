@@ -137,7 +137,6 @@ func (c *checker) defineResources(f *definition.Definitions) {
 		c.checkCeiling("resource", r.Name, &r.Grant, r.GrantRanges)
 		c.checkBounds("resource", r.Name, r.Bounds)
 		c.claimURI(c.uris, r.URI, r.URIRange, "a second resource has the URI")
-		c.grants[subject{"resource", r.URI}] = &r.Grant
 	}
 	for i := range f.Folders {
 		folder := &f.Folders[i]
@@ -152,7 +151,6 @@ func (c *checker) defineResources(f *definition.Definitions) {
 		c.checkBounds("template", t.Name, t.Bounds)
 		if t.URITemplate != nil {
 			c.templates = append(c.templates, t)
-			c.grants[subject{"template", t.URITemplate.String()}] = &t.Grant
 			c.arguments["template "+t.URITemplate.String()] = t.URITemplate.Names()
 		}
 	}
@@ -201,7 +199,7 @@ func (c *checker) checkURI(uri string, where diag.Range) {
 // grantOf returns the grants of the resource with a URI, and false if no resource, folder or
 // template can have the URI.
 func (c *checker) grantOf(uri string) (granted *grant.Set, known bool) {
-	if granted, known = c.grants[subject{"resource", uri}]; known {
+	if granted, known = c.grantsOf("resource", uri); known {
 		return granted, true
 	}
 	for _, folder := range c.folders {
@@ -226,21 +224,19 @@ type ModuleRegistry interface {
 	Check(module string, options json.RawMessage) error
 }
 
-// CheckModules returns all errors in grants of modules.
-func CheckModules(config *definition.Config, files []*definition.Definitions, modules ModuleRegistry) diag.List {
-	var problems diag.List
+// checkModules reports errors in grants of modules.
+func (c *checker) checkModules(hooks []definition.Hook, files []*definition.Definitions, modules ModuleRegistry) {
 	look := func(kind, name string, granted *grant.Set, ranges map[string]diag.Range) {
 		for _, g := range granted.Modules {
 			if where, written := ranges["modules."+g.Name]; written {
-				problems = append(problems, checkModule(fmt.Sprintf("%s %q", kind, name), g, where, modules)...)
+				c.problems = append(c.problems, checkModule(fmt.Sprintf("%s %q", kind, name), g, where, modules)...)
 			}
 		}
 	}
-	eachHookGrant(config.Hooks, look)
+	eachHookGrant(hooks, look)
 	for _, f := range files {
 		eachGrant(f, look)
 	}
-	return problems
 }
 
 func checkModule(what string, g grant.Module, where diag.Range, modules ModuleRegistry) diag.List {

@@ -297,7 +297,7 @@ func (l library) Check(_ string, options json.RawMessage) error {
 	return nil
 }
 
-func TestCheckModules(t *testing.T) {
+func TestCheck_modules(t *testing.T) {
 	const file = `
 tool "t" {
   allow {
@@ -317,7 +317,7 @@ hook "h" {
 }
 `
 	definitions := []*definition.Definitions{tools(t, "a.hcl", file)}
-	got := said(configcheck.CheckModules(config(t, ``), definitions, library{"clock", "ledger"}))
+	got := said(configcheck.Check(config(t, ``), definitions, configcheck.External{Modules: library{"clock", "ledger"}}))
 	want := []string{
 		`a.hcl:5:5: error: there is no module "ledgr"; did you mean "ledger"?`,
 		`a.hcl:6:5: error: tool "t" grants the module "clock" with invalid arguments: no {"zones":["UTC",{"a":1.5}]}; write the arguments in the documentation of the module`,
@@ -327,7 +327,7 @@ hook "h" {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	got = said(configcheck.CheckModules(config(t, ``), definitions, library(nil)))
+	got = said(configcheck.Check(config(t, ``), definitions, configcheck.External{Modules: library(nil)}))
 	if len(got) != 5 || got[0] != `a.hcl:4:5: error: there is no module "ledger"; only Go programs that embed mcpd have modules; use http, fs, env, secrets, kv, exec, sql, call or ask` {
 		t.Errorf("got %q", got)
 	}

@@ -35,6 +35,8 @@ type External struct {
 	// Refer receives the names and patterns that only upstreams can resolve. If nil, they are
 	// ignored.
 	Refer func(Reference)
+	// Modules are the modules of the program. If nil, the grants of modules are not checked.
+	Modules ModuleRegistry
 	// Incomplete means that files may define more, because a file could not be parsed.
 	Incomplete bool
 }
@@ -233,7 +235,7 @@ func mockAdvice(object string, granted []string) string {
 // subject returns the subject of a test and its grants, and false if no file defines it.
 func (c *checker) subject(test *definition.Test) (what string, granted *grant.Set, known bool) {
 	if test.Resource != "" && test.Complete != "" {
-		granted, known = c.grants[subject{"template", test.Resource}]
+		granted, known = c.grantsOf("template", test.Resource)
 		return "the template", granted, known
 	}
 	if test.Resource != "" {
@@ -244,7 +246,7 @@ func (c *checker) subject(test *definition.Test) (what string, granted *grant.Se
 	if test.Prompt != "" {
 		kind, name = "prompt", test.Prompt
 	}
-	granted, known = c.grants[subject{kind, name}]
+	granted, known = c.grantsOf(kind, name)
 	return fmt.Sprintf("%s %q", kind, name), granted, known
 }
 

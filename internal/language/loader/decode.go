@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"maps"
@@ -62,34 +63,37 @@ type folderScope struct {
 // definitions implements Definitions; slot returns where to store the result of a file.
 func (t *Tree) definitions(config *definition.Config, slot func(*toolFile) **decoded) ([]*definition.Definitions, diag.List) {
 	units := t.sorted()
-	t.parse(units)
-	incomplete := incompleteFolders(units, config)
-	locals, problems := joinLocals(units, config, incomplete)
-	problems = append(t.folderProblems(), problems...)
 	secrets := make([]string, len(config.Secrets))
 	for i, secret := range config.Secrets {
 		secrets[i] = secret.Name
 	}
 	vars := variablesKey(config)
-	scopes := map[string]folderScope{}
-	for _, u := range units {
-		folder := folderOf(u.path)
-		if _, known := scopes[folder]; !known {
-			scope := hclfile.Scope{Vars: config.Variables, Locals: locals[folder], Secrets: secrets, Incomplete: incomplete[folder]}
-			scopes[folder] = folderScope{scope, scopeKey(scope, vars)}
-		}
+	scopeOf := func(locals *hclfile.Locals, incomplete bool) folderScope {
+		scope := hclfile.Scope{Vars: config.Variables, Locals: locals, Secrets: secrets, Incomplete: incomplete}
+		return folderScope{scope, scopeKey(scope, vars)}
 	}
-	Parallel(len(units), func(i int) {
-		u := units[i]
-		if !u.hasTree {
-			return
-		}
-		in := scopes[folderOf(u.path)]
+	evaluate := func(u *toolFile, in folderScope) {
 		if kept := slot(u); *kept == nil || (*kept).scope != in.key || !t.Unchanged((*kept).reads) {
 			*kept = t.evaluate(u, in.scope, in.key)
 		}
 		if !u.hasLocals() {
 			u.tree = nil
+		}
+	}
+	t.parse(units, scopeOf(nil, config.Incomplete), evaluate)
+	incomplete := incompleteFolders(units, config)
+	locals, problems := joinLocals(units, config, incomplete)
+	problems = append(t.folderProblems(), problems...)
+	scopes := map[string]folderScope{}
+	for _, u := range units {
+		folder := folderOf(u.path)
+		if _, known := scopes[folder]; !known {
+			scopes[folder] = scopeOf(locals[folder], incomplete[folder])
+		}
+	}
+	Parallel(len(units), func(i int) {
+		if u := units[i]; u.hasTree {
+			evaluate(u, scopes[folderOf(u.path)])
 		}
 	})
 	var defined []*definition.Definitions
@@ -114,12 +118,24 @@ func (t *Tree) Incomplete() bool {
 	return false
 }
 
-// parse parses the new files.
-func (t *Tree) parse(units []*toolFile) {
+// parse parses the new files. It evaluates a new file at once, in the likely scope of its directory,
+// if no file there may declare locals: the trees of all files would take much more memory than
+// their definitions.
+func (t *Tree) parse(units []*toolFile, likely folderScope, evaluate func(*toolFile, folderScope)) {
+	withLocals := map[string]bool{}
+	for _, u := range units {
+		if u.hasLocals() || !u.parsed && bytes.Contains(u.bytes, []byte("locals")) {
+			withLocals[folderOf(u.path)] = true
+		}
+	}
 	Parallel(len(units), func(i int) {
 		u := units[i]
-		if !u.parsed {
-			u.syntax = parse(t.source(u))
+		if u.parsed {
+			return
+		}
+		u.syntax = parse(t.source(u))
+		if u.hasTree && !u.incomplete && !withLocals[folderOf(u.path)] {
+			evaluate(u, likely)
 		}
 	})
 }
@@ -181,16 +197,32 @@ func (t *Tree) ReferencedFiles() map[string]Hash {
 	return hashes
 }
 
-// AddSources adds the files to sources, by the names in diagnostics.
-func (t *Tree) AddSources(sources map[string][]byte) {
-	for _, u := range t.files {
-		sources[t.display(u.path)] = u.bytes
-	}
+// Sources are the files of a load. They do not change with the tree.
+type Sources struct {
+	root  string
+	files []*toolFile // in bytewise order of their paths
+	refs  map[string][]byte
+}
+
+// Sources returns the files of this load.
+func (t *Tree) Sources() Sources {
+	s := Sources{t.root, slices.Clone(t.sorted()), map[string][]byte{}}
 	for _, name := range t.usedNames() {
 		if r := t.refs[name]; r.err == nil {
-			sources[t.display(name)] = r.bytes
+			s.refs[name] = r.bytes
 		}
 	}
+	return s
+}
+
+// Content returns the content of a file, by its name in diagnostics.
+func (s Sources) Content(shown string) (content []byte, ok bool) {
+	name := relative(s.root, shown)
+	if i, found := slices.BinarySearchFunc(s.files, name, func(f *toolFile, name string) int { return strings.Compare(f.path, name) }); found {
+		return s.files[i].bytes, true
+	}
+	content, ok = s.refs[name]
+	return content, ok
 }
 
 // incompleteFolders returns the directories with files that may refer to unknown variables,

@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -210,7 +211,7 @@ func content(fsys fs.FS, name string, limit int64) (content []byte, info fs.File
 	if err == nil && int64(len(content)) > limit {
 		return nil, info, fmt.Errorf("it is larger than %d bytes", limit)
 	}
-	return content, info, err
+	return bytes.Clone(content), info, err // without the unused part of the buffer
 }
 
 var errNotRegular = errors.New("it is not a regular file")

@@ -287,8 +287,10 @@ func (t *Tree) sorted() []*toolFile {
 func (t *Tree) display(name string) string { return path.Join(t.root, name) }
 
 // Relative converts a name in diagnostics to a path relative to the directory.
-func (t *Tree) Relative(shown string) string {
-	return strings.TrimPrefix(strings.TrimPrefix(shown, path.Clean(t.root)), "/")
+func (t *Tree) Relative(shown string) string { return relative(t.root, shown) }
+
+func relative(root, shown string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(shown, path.Clean(root)), "/")
 }
 
 // folder returns the directory of a path on disk, or "".

@@ -317,9 +317,12 @@ func TestTreeHash_independentOfHistory(t *testing.T) {
 	if load(tree) != load(fresh) {
 		t.Error("the hash depends on a file read earlier")
 	}
-	sources := map[string][]byte{}
-	if tree.AddSources(sources); len(sources) != 1 {
-		t.Errorf("sources %v", sources)
+	sources := tree.Sources()
+	if content, ok := sources.Content("tools.d/a.hcl"); !ok || string(content) != inline {
+		t.Errorf("a.hcl is %q, %t", content, ok)
+	}
+	if content, ok := sources.Content("tools.d/lib.js"); ok {
+		t.Errorf("lib.js is %q, want no file", content)
 	}
 }
 

@@ -39,6 +39,8 @@ type trackedNames struct {
 	policies, limits nameSet[string, *ruleSeries]
 	// overflow holds the items of the snapshot beyond the limit.
 	overflow map[observe.Item]bool
+	// of are the names that were published last.
+	of observe.Catalog
 }
 
 func newMetrics(now func() time.Time) *Metrics {
@@ -122,13 +124,17 @@ func (m *Metrics) Collect(from func() observe.Stats) { m.stats.Store(&from) }
 func (m *Metrics) Publish(c observe.Catalog) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	last := &m.named.Load().of
+	if slices.Equal(c.Items, last.Items) && slices.Equal(c.Policies, last.Policies) && slices.Equal(c.Limits, last.Limits) {
+		return
+	}
 	m.replace(c, m.now())
 }
 
 // replace is Publish; the caller holds mu.
 func (m *Metrics) replace(c observe.Catalog, now time.Time) {
 	was := m.named.Load()
-	next := &trackedNames{overflow: map[observe.Item]bool{}}
+	next := &trackedNames{overflow: map[observe.Item]bool{}, of: c}
 	var items []*itemSeries
 	var rules, more []*ruleSeries
 	next.items, items = was.items.with(c.Items, now, m.begin)
