@@ -55,13 +55,16 @@ type ToolNames struct {
 	allSpellings func() []spelling
 }
 
+// noToolNames are the names of scripts that are not agent code.
+var noToolNames = &ToolNames{allSpellings: func() []spelling { return nil }}
+
 // newToolNames returns the names of a source; none unless it is agent code.
 func newToolNames(s *source.Source) *ToolNames {
+	if s.Kind != source.Code {
+		return noToolNames
+	}
 	n := &ToolNames{granted: map[string]bool{}, Members: map[string][]source.Member{}, aliases: map[string]string{}}
 	n.allSpellings = sync.OnceValue(n.spellings)
-	if s.Kind != source.Code {
-		return n
-	}
 	for _, o := range s.Objects {
 		if o.Kind == "tools" && !n.granted[o.Name] {
 			n.granted[o.Name] = true

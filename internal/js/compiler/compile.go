@@ -172,14 +172,9 @@ func (c *compilation) suggestTool(name string) string {
 // isDefined reports whether a name is a global of the script.
 func (c *compilation) isDefined(name string) bool {
 	if c.defined == nil {
-		c.defined = map[string]bool{}
-		for _, list := range [][]string{globalsOf(&c.src, c.names()), builtins()} {
-			for _, known := range list {
-				c.defined[known] = true
-			}
-		}
+		c.defined = setOf(globalsOf(&c.src, c.names()))
 	}
-	return c.defined[name]
+	return c.defined[name] || builtinSet()[name]
 }
 
 // reportExports reports the first export.

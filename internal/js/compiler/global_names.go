@@ -2,6 +2,7 @@ package compiler
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/mcpd/mcpd/scripting/source"
 )
@@ -69,6 +70,17 @@ func builtins() []string {
 		"decodeURI", "decodeURIComponent", "encodeURI", "encodeURIComponent", "escape", "globalThis", "isFinite",
 		"isNaN", "parseFloat", "parseInt", "undefined", "unescape",
 	}
+}
+
+// builtinSet returns [builtins] as a set.
+var builtinSet = sync.OnceValue(func() map[string]bool { return setOf(builtins()) })
+
+func setOf(names []string) map[string]bool {
+	set := make(map[string]bool, len(names))
+	for _, name := range names {
+		set[name] = true
+	}
+	return set
 }
 
 // kvMethods returns the methods of kv.NAME.

@@ -15,7 +15,6 @@ import (
 // checkNames reports undefined names. A script that uses typeof for a name expects that it may be
 // absent, one that uses globalThis may define it there, and agent code runs up to the name.
 func (c *compilation) checkNames(a *analysis) {
-	known := append(globalsOf(&c.src, c.names()), builtins()...)
 	severity := diag.Error
 	if c.src.Kind == source.Code || a.isReferenced("globalThis") {
 		severity = diag.Warning
@@ -47,7 +46,7 @@ func (c *compilation) checkNames(a *analysis) {
 			}
 		} else if guess := c.suggestTool(name); guess != "" {
 			d.Detail = guess
-		} else if guess := c.nearName(a, name, at, known); guess != "" {
+		} else if guess := c.nearName(a, name, at, append(globalsOf(&c.src, c.names()), builtins()...)); guess != "" {
 			d.Detail = guess
 		}
 		c.report(d, at, at+file.Idx(len(name)))
