@@ -168,7 +168,9 @@ func (t *Tree) Unchanged(reads map[string]Hash) bool {
 			return false
 		}
 	}
-	t.markUsed(slices.Collect(maps.Keys(reads))...)
+	if len(reads) > 0 {
+		t.markUsed(slices.Collect(maps.Keys(reads))...)
+	}
 	return true
 }
 
