@@ -163,14 +163,15 @@ func (t *Tree) evaluate(u *toolFile, scope hclfile.Scope, key Hash) *decoded {
 // Unchanged reports whether the files still have these hashes. If so, it marks them as read by
 // this load. It is safe for concurrent use.
 func (t *Tree) Unchanged(reads map[string]Hash) bool {
+	if len(reads) == 0 {
+		return true
+	}
 	for name, hash := range reads {
 		if t.open(name).hash != hash {
 			return false
 		}
 	}
-	if len(reads) > 0 {
-		t.markUsed(slices.Collect(maps.Keys(reads))...)
-	}
+	t.markUsed(slices.Collect(maps.Keys(reads))...)
 	return true
 }
 
