@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mcpd/mcpd/internal/base/state"
@@ -46,15 +47,11 @@ func (f *flight) end(c state.Claim, err error) {
 	}
 }
 
-// unsettled is what is still to be stored of a claim, since the database was away.
+// unsettled is the end of a claim that is still to be stored, since the database was away.
 type unsettled struct {
 	replica replica
-	// phase is the end of the claim, or released for one whose result was not received: nothing
-	// has run, and others may claim it.
-	phase int
+	phase   int
 }
-
-const released = -1
 
 // errNotClaimed is the error for a claim that was not won or has already ended.
 var errNotClaimed = errors.New("the claim is not running")
@@ -138,14 +135,10 @@ func (s *store) decide(f *flight, owner state.Owner, nonce state.Nonce, expires 
 		return false // Close has ended the flight
 	}
 	if err != nil {
-		if mayHaveHappened(err) {
-			s.unsettled[nonce] = unsettled{me, released}
-		}
 		delete(s.flights, nonce)
 		f.end(state.Claim{}, err)
 		return false
 	}
-	delete(s.unsettled, nonce)
 	switch outcome {
 	case claimed:
 		f.phase, f.owner, f.replica = working, r.Owner, me
@@ -179,12 +172,6 @@ func (s *store) tryClaim(r state.Record) (outcome int, me replica, answer []byte
 		})
 	})
 	return outcome, me, answer, err
-}
-
-// mayHaveHappened reports whether the claim of a failed operation may be in the database: a statement
-// whose result was lost may have been executed.
-func mayHaveHappened(err error) bool {
-	return !errors.As(err, new(*state.FullError)) && !errors.Is(err, errStillDead)
 }
 
 // past returns a claim that is not running.
@@ -289,27 +276,79 @@ func (s *store) settle() {
 	}
 	s.mu.Unlock()
 	for nonce, u := range open {
-		err := s.settleOne(nonce, u)
+		_, err := s.storeEnd(nonce, "", u.replica, u.phase, nil)
 		s.mu.Lock()
 		if err == nil {
 			delete(s.unsettled, nonce)
 		}
-		if f := s.flights[nonce]; f != nil {
-			delete(s.flights, nonce)
-			f.end(state.Claim{}, err)
-		}
+		s.leave(nonce, err)
 		s.mu.Unlock()
 	}
 }
 
-func (s *store) settleOne(nonce state.Nonce, u unsettled) error {
-	if u.phase != released {
-		_, err := s.storeEnd(nonce, "", u.replica, u.phase, nil)
+// leave ends the flight of a nonce that this replica was not claiming; mu is held.
+func (s *store) leave(nonce state.Nonce, err error) {
+	if f := s.flights[nonce]; f != nil {
+		delete(s.flights, nonce)
+		f.end(state.Claim{}, err)
+	}
+}
+
+// releaseTime is the time that the database has to start the statement of release.
+const releaseTime = 2 * time.Second
+
+// release removes claims of this replica that it does not know: their statement was executed, and its
+// result did not arrive, or the statement arrived late. Nothing has run, so others may claim them.
+//
+// The statement of release may arrive late itself. It does nothing after releaseTime, and until then
+// this replica does not claim again: otherwise it could remove the claim of running work.
+func (s *store) release() error {
+	me, err := s.replica()
+	if err != nil {
 		return err
 	}
-	return s.do(func(ctx context.Context, c *pgxpool.Conn) error {
-		_, err := c.Exec(ctx, s.q(`WITH gone AS (DELETE FROM {s}.claims WHERE nonce = $1 AND replica = $2 AND fence = $3 AND phase = 0 RETURNING owner, size)
-			SELECT {s}.adjust_1(1::smallint, array_agg(owner), array_agg(-1::bigint), array_agg(-size)) FROM gone`), nonce[:], u.replica.id, u.replica.fence)
+	var claims [][]byte
+	err = s.do(func(ctx context.Context, c *pgxpool.Conn) error {
+		rows, err := c.Query(ctx, s.q(`SELECT nonce FROM {s}.claims WHERE replica = $1 AND fence = $2 AND phase = 0`), me.id, me.fence)
+		if err == nil {
+			claims, err = pgx.CollectRows(rows, pgx.RowTo[[]byte])
+		}
 		return err
 	})
+	if err != nil {
+		return fmt.Errorf("read claims: %w", err)
+	}
+	var unknown [][]byte
+	s.mu.Lock()
+	for _, id := range claims {
+		nonce := state.Nonce(id)
+		_, ends := s.unsettled[nonce]
+		if s.flights[nonce] == nil && !ends && !s.closed {
+			unknown = append(unknown, id)
+			s.flights[nonce] = &flight{done: make(chan struct{}), again: true}
+		}
+	}
+	s.mu.Unlock()
+	if len(unknown) == 0 {
+		return nil
+	}
+	until := s.Now().Add(releaseTime)
+	err = s.do(func(ctx context.Context, c *pgxpool.Conn) error {
+		_, err := c.Exec(ctx, s.q(`WITH gone AS (DELETE FROM {s}.claims WHERE nonce = ANY ($1) AND replica = $2 AND fence = $3 AND phase = 0 AND {s}.clock_1($5) < $4 RETURNING owner, size)
+			SELECT {s}.adjust_1(1::smallint, array_agg(owner), array_agg(-1::bigint), array_agg(-size)) FROM gone`), unknown, me.id, me.fence, until.UnixMilli(), s.given())
+		return err
+	})
+	if err != nil {
+		select {
+		case <-time.After(releaseTime + opTimeout):
+		case <-s.ctx.Done():
+		}
+		err = fmt.Errorf("remove claims: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, id := range unknown {
+		s.leave(state.Nonce(id), err)
+	}
+	return err
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,13 +60,13 @@ func (s *store) tendAlways() {
 	}
 }
 
-// tend buries replicas that are presumed dead, if any, and settles claims.
+// tend buries replicas that are presumed dead, if any, and repairs the work of this replica.
 func (s *store) tend(stale bool) (err error) {
 	if stale {
 		err = s.bury("")
 	}
 	s.settle()
-	return err
+	return cmp.Or(err, s.release())
 }
 
 // beat sends one heartbeat, and does what is due after it.
@@ -407,14 +408,14 @@ func (s *store) pollClaims() {
 	for _, r := range found {
 		nonce := state.Nonce(r.Nonce)
 		f := waiting[nonce]
-		phase := notStored // answered, expired and removed
-		if r.Phase != nil {
-			phase = int(*r.Phase)
+		switch {
+		case s.flights[nonce] != f || r.Phase != nil && *r.Phase == claimed:
+		case r.Phase == nil: // expired, or released
+			f.again = true
+			s.leave(nonce, nil)
+		default:
+			delete(s.flights, nonce)
+			f.end(s.past(int(*r.Phase), string(r.Nonce), r.Answer))
 		}
-		if phase == claimed || s.flights[nonce] != f {
-			continue
-		}
-		delete(s.flights, nonce)
-		f.end(s.past(phase, string(r.Nonce), r.Answer))
 	}
 }

@@ -158,6 +158,45 @@ func TestClaim_hearsOfOtherReplica(t *testing.T) {
 	}
 }
 
+// forget makes a replica forget a claim that it has won, as if the result of the statement had not arrived.
+func forget(s *store, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.flights, nonce(n))
+}
+
+func TestClaim_releasedIfUnknown(t *testing.T) {
+	stores := replicas(t, 2, state.Options{})
+	a, b := stores[0], stores[1]
+	win(t, a, 1)
+	win(t, a, 2)
+	forget(a, 1)
+	got := join(b, 1)
+	awaitWaiter(b, 1)
+	check(t, a.beat())
+	if o := <-got; !o.Won || o.err != nil {
+		t.Errorf("claim of a replica that does not know it: won %v, %v", o.Won, o.err)
+	}
+	check(t, b.Finish(nonce(1), []byte("done")))
+	wantOutcome(t, <-join(a, 1), "done", nil)
+	check(t, a.Finish(nonce(2), []byte("done")))
+	wantOutcome(t, <-join(b, 2), "done", nil)
+	wantUsage(t, a)
+}
+
+// The replica may claim again after a release that has not arrived in time.
+func TestClaim_lateReleaseDoesNothing(t *testing.T) {
+	a := replicas(t, 1, state.Options{})[0]
+	win(t, a, 1)
+	forget(a, 1)
+	a.mu.Lock()
+	a.clock = a.clock.Add(-releaseTime)
+	a.mu.Unlock()
+	check(t, a.release())
+	win(t, a, 1)
+	check(t, a.Finish(nonce(1), []byte("done")))
+}
+
 func TestClaim_notStoredForOtherReplica(t *testing.T) {
 	stores := replicas(t, 2, state.Options{Claims: state.Limits{Bytes: 3 << 10}})
 	win(t, stores[0], 1)
