@@ -66,7 +66,7 @@ func (s *store) tend(stale bool) (err error) {
 		err = s.bury("")
 	}
 	s.settle()
-	return cmp.Or(err, s.release())
+	return cmp.Or(err, s.release(), s.failUnstarted())
 }
 
 // beat sends one heartbeat, and does what is due after it.
@@ -201,7 +201,7 @@ func (s *store) buryIn(ctx context.Context, c *pgx.Conn, one string) error {
 	if err != nil || len(buried) == 0 {
 		return err
 	}
-	if err := s.failTasks(ctx, tx, me, buried); err != nil {
+	if err := s.failTasks(ctx, tx, me, buried, nil); err != nil {
 		return err
 	}
 	if err := tx.Commit(ctx); err != nil {
@@ -214,9 +214,9 @@ func (s *store) buryIn(ctx context.Context, c *pgx.Conn, one string) error {
 	return nil
 }
 
-// failTasks fails the tasks of buried replicas. A task that this version cannot read stays.
-func (s *store) failTasks(ctx context.Context, tx pgx.Tx, me replica, buried []string) error {
-	rows, err := tx.Query(ctx, s.q(`SELECT id, owner, size, data FROM {s}.tasks WHERE replica = ANY ($1) AND status < 2 ORDER BY id FOR UPDATE`), buried)
+// failTasks fails the tasks of replicas, or only one of them. A task that this version cannot read stays.
+func (s *store) failTasks(ctx context.Context, tx pgx.Tx, me replica, replicas []string, one []byte) error {
+	rows, err := tx.Query(ctx, s.q(`SELECT id, owner, size, data FROM {s}.tasks WHERE replica = ANY ($1) AND status < 2 AND ($2::bytea IS NULL OR id = $2) ORDER BY id FOR UPDATE`), replicas, one)
 	if err != nil {
 		return err
 	}

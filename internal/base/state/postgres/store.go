@@ -64,14 +64,16 @@ type store struct {
 	keys             []storedKey
 	flights          map[state.Nonce]*flight
 	unsettled        map[state.Nonce]unsettled
-	watches          map[string]*watch
+	// unstarted are tasks that this replica may have been given to run, and does not run.
+	unstarted map[string]replica
+	watches   map[string]*watch
 }
 
 func newStore(config *pgxpool.Config, schema string, o state.Options, h hooks) *store {
 	s := &store{
 		config: config.ConnConfig, place: place(config.ConnConfig), schema: schema, quoted: pgx.Identifier{schema}.Sanitize(), channel: "mcpd_state_" + schema,
 		options: o, hooks: h, kicks: make(chan struct{}, 1), tends: make(chan bool, 1), seed: maphash.MakeSeed(), former: map[string]bool{}, beaten: time.Now(),
-		flights: map[state.Nonce]*flight{}, unsettled: map[state.Nonce]unsettled{}, watches: map[string]*watch{},
+		flights: map[state.Nonce]*flight{}, unsettled: map[state.Nonce]unsettled{}, unstarted: map[string]replica{}, watches: map[string]*watch{},
 	}
 	for i := range s.turns {
 		s.turns[i] = make(chan struct{}, 1)

@@ -1,9 +1,11 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,8 +21,10 @@ func (s *store) CreateTask(t state.Task) (state.Task, error) {
 		return t, err
 	}
 	data := s.cipher.seal("task", t.ID, r.Data)
+	var runner replica
 	err = s.withRoom(state.TaskKind, func(bool) error {
 		return s.asReplica("task", func(me replica) error {
+			runner = me
 			var outcome int
 			var soonest *int64
 			err := s.do(func(ctx context.Context, c *pgxpool.Conn) error {
@@ -33,6 +37,11 @@ func (s *store) CreateTask(t state.Task) (state.Task, error) {
 			return s.outcomeError(state.TaskKind, outcome, soonest)
 		})
 	})
+	if err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.unstarted[t.ID] = runner
+	}
 	return t, err
 }
 
@@ -67,28 +76,64 @@ func (s *store) UpdateTask(owner state.Owner, id string, change func(*state.Task
 		return state.Task{}, err
 	}
 	defer release()
+	u := taskUpdate{owner: owner, id: id, change: change}
 	err = s.withRoom(state.TaskKind, func(bool) error {
 		return s.asReplica("task", func(me replica) error {
 			return s.do(func(ctx context.Context, c *pgxpool.Conn) (err error) {
-				t, err = s.updateIn(ctx, c, me, owner, id, change)
+				t, err = s.updateIn(ctx, c, me, &u)
 				return err
 			})
 		})
 	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case u.runner.id == "":
+	case err == nil:
+		delete(s.unstarted, id)
+	case u.sent != nil:
+		s.unstarted[id] = u.runner
+	}
 	return t, err
 }
 
+// taskUpdate is a change of a task, which runs again after a lost connection.
+type taskUpdate struct {
+	owner  state.Owner
+	id     string
+	change func(*state.Task) error
+	// sent is what an earlier try has sent to be committed, and task, version and runner belong to it: the
+	// new task, its version, and the replica that runs it from then on.
+	sent    []byte
+	task    state.Task
+	version int64
+	runner  replica
+}
+
+// committed reports whether an earlier try was committed. The transaction has locked the task, so the
+// earlier one has ended. If the task has changed since in another way, the error says that this is unknown.
+func (u *taskUpdate) committed(data []byte, ran replica, version int64) (bool, error) {
+	switch {
+	case u.sent == nil || version == u.version-1:
+		return false, nil
+	case version == u.version && bytes.Equal(data, u.sent) && (u.runner.id == "" || ran == u.runner):
+		return true, nil
+	}
+	return false, errors.New("the connection was lost during the commit, and the task has changed since")
+}
+
 // updateIn changes a task in a transaction of two round trips.
-func (s *store) updateIn(ctx context.Context, c *pgxpool.Conn, me replica, owner state.Owner, id string, change func(*state.Task) error) (state.Task, error) {
+func (s *store) updateIn(ctx context.Context, c *pgxpool.Conn, me replica, u *taskUpdate) (state.Task, error) {
+	id := u.id
 	var alive bool
 	var data []byte
 	var ran replica
-	var now int64
+	var now, version int64
 	b := &pgx.Batch{}
 	b.Queue("BEGIN")
 	b.Queue(s.q(`SELECT {s}.alive_1($1, $2)`), me.id, me.fence).QueryRow(func(row pgx.Row) error { return row.Scan(&alive) })
-	b.Queue(s.q(`SELECT data, replica, fence, {s}.clock_1($3) FROM {s}.tasks WHERE id = $1 AND owner = $2 AND expires > {s}.clock_1($3) FOR UPDATE`), []byte(id), digest(owner.Key()), s.given()).
-		QueryRow(func(row pgx.Row) error { return row.Scan(&data, &ran.id, &ran.fence, &now) })
+	b.Queue(s.q(`SELECT data, replica, fence, version, {s}.clock_1($3) FROM {s}.tasks WHERE id = $1 AND owner = $2 AND expires > {s}.clock_1($3) FOR UPDATE`), []byte(id), digest(u.owner.Key()), s.given()).
+		QueryRow(func(row pgx.Row) error { return row.Scan(&data, &ran.id, &ran.fence, &version, &now) })
 	err := c.SendBatch(ctx, b).Close()
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = state.ErrNotFound
@@ -96,6 +141,15 @@ func (s *store) updateIn(ctx context.Context, c *pgxpool.Conn, me replica, owner
 		return state.Task{}, fmt.Errorf("read a task: %w", err)
 	}
 	var old, t state.Task
+	done := false
+	if err == nil {
+		done, err = u.committed(data, ran, version)
+	}
+	if done {
+		_, _ = c.Exec(ctx, "ROLLBACK") // a connection in a transaction is not used again
+		s.changedHere(id, version)
+		return u.task, nil
+	}
 	if err == nil {
 		old, err = s.decodeTask(id, data)
 	}
@@ -104,7 +158,7 @@ func (s *store) updateIn(ctx context.Context, c *pgxpool.Conn, me replica, owner
 		err = errDead
 	}
 	if err == nil {
-		t, err = s.changed(old, ran, change, time.UnixMilli(now))
+		t, err = s.changed(old, ran, u.change, time.UnixMilli(now))
 	}
 	var r state.Record
 	if err == nil {
@@ -121,19 +175,69 @@ func (s *store) updateIn(ctx context.Context, c *pgxpool.Conn, me replica, owner
 		runner = me
 	}
 	var outcome int
-	var soonest, version *int64
+	var soonest, newest *int64
+	u.sent, u.task, u.version, u.runner = s.cipher.seal("task", id, r.Data), t, version+1, runner
 	b = &pgx.Batch{}
 	b.Queue(s.q(`SELECT outcome, soonest, newest FROM {s}.update_task_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`), []byte(id), runner.id, runner.fence, int16(r.Phase), r.Expires, r.Size,
-		s.cipher.seal("task", id, r.Data), limitsOf(s.options.Limits(state.TaskKind)), s.channel, me.id).QueryRow(func(row pgx.Row) error { return row.Scan(&outcome, &soonest, &version) })
+		u.sent, limitsOf(s.options.Limits(state.TaskKind)), s.channel, me.id).QueryRow(func(row pgx.Row) error { return row.Scan(&outcome, &soonest, &newest) })
 	b.Queue("COMMIT")
 	if err := c.SendBatch(ctx, b).Close(); err != nil {
-		return old, finalError{fmt.Errorf("write a task: %w", err)}
+		return old, fmt.Errorf("write a task: %w", err)
 	}
 	if outcome == full {
+		u.sent = nil
 		return old, refusal{s.fullError(state.TaskKind, soonest)}
 	}
-	s.changedHere(id, *version)
+	s.changedHere(id, *newest)
 	return t, nil
+}
+
+// failUnstarted fails tasks that this replica may have been given to run by a commit whose result did not
+// arrive: its caller got an error, and nothing runs.
+func (s *store) failUnstarted() error {
+	s.mu.Lock()
+	open := maps.Clone(s.unstarted)
+	s.mu.Unlock()
+	for id := range open {
+		if err := s.failOne(id); err != nil {
+			return fmt.Errorf("fail a task: %w", err)
+		}
+	}
+	return nil
+}
+
+func (s *store) failOne(id string) error {
+	release, err := s.turn(id)
+	if err != nil {
+		return err
+	}
+	defer release()
+	s.mu.Lock()
+	runner, still := s.unstarted[id] // it may have been started since
+	me := s.me
+	s.mu.Unlock()
+	if !still {
+		return nil
+	}
+	err = s.do(func(ctx context.Context, c *pgxpool.Conn) error {
+		tx, err := c.Begin(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback(ctx) }()
+		if err := s.failTasks(ctx, tx, me, []string{runner.id}, []byte(id)); err != nil {
+			return err
+		}
+		return tx.Commit(ctx)
+	})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.unstarted, id)
+	s.kickLocked()
+	return nil
 }
 
 // changed returns the task after a change. If this replica was presumed dead while it ran the task, the error
