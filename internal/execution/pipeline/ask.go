@@ -166,7 +166,14 @@ func stateError(err error) *call.Error {
 	if errors.As(err, &full) {
 		return &call.Error{Code: call.ExecutionError, Message: fmt.Sprintf("the server has no room for more %s", full.What), RetryAfter: full.Wait, Overloaded: true, Cause: err}
 	}
-	e := invalidParams(suspend.ErrorMessage(err))
+	message, ok := suspend.ErrorMessage(err)
+	if !ok {
+		// Not the fault of the state: the client may send it again.
+		const code = -32603
+		message = "the server cannot store suspended calls"
+		return &call.Error{Code: call.ExecutionError, Message: message, RPC: &call.RPCError{Code: code, Message: message}, Cause: err}
+	}
+	e := invalidParams(message)
 	e.Cause = err
 	return e
 }

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/execution/reply"
 )
 
@@ -57,5 +59,27 @@ func TestStoredOutcome_size(t *testing.T) {
 	encoded, err := new(execution).encodeOutcome(call.Result{Value: value, Content: reply.ValueContent(value), Structured: value}, nil)
 	if err != nil || len(encoded) > len(value)+1<<10 {
 		t.Errorf("a value of %d bytes is stored in %d, %v", len(value), len(encoded), err)
+	}
+}
+
+// A failure of the store is no fault of the client, which may send its answer again.
+func TestStateError(t *testing.T) {
+	for name, test := range map[string]struct {
+		err  error
+		code call.Code
+		rpc  int
+	}{
+		"a used state":       {fmt.Errorf("claim: %w", state.ErrLost), call.InvalidInput, -32602},
+		"a full store":       {&state.FullError{What: "claims", Wait: time.Second}, call.ExecutionError, 0},
+		"a store that fails": {errors.New("PostgreSQL at db:5432 cannot be reached"), call.ExecutionError, -32603},
+	} {
+		e := stateError(test.err)
+		rpc := 0
+		if e.RPC != nil {
+			rpc = int(e.RPC.Code)
+		}
+		if e.Code != test.code || rpc != test.rpc || strings.Contains(e.Message, "PostgreSQL") {
+			t.Errorf("%s: %s, %d: %s", name, e.Code, rpc, e.Message)
+		}
 	}
 }

@@ -86,15 +86,15 @@ func ArgumentsDigest(args map[string]any) [sha256.Size]byte {
 	return sha256.Sum256(text)
 }
 
-// ErrorMessage returns the message for a state that cannot be used. It contains no details of the
-// disk.
-func ErrorMessage(err error) string {
-	for _, known := range []error{state.ErrTampered, state.ErrForeign, state.ErrExpired, state.ErrChanged, state.ErrArguments, state.ErrLost, state.ErrNotStored} {
+// ErrorMessage returns the message for a state that cannot be used. ok is false if the state may be
+// valid, and the store has failed.
+func ErrorMessage(err error) (message string, ok bool) {
+	for _, known := range []error{errDamaged, state.ErrTampered, state.ErrForeign, state.ErrExpired, state.ErrChanged, state.ErrArguments, state.ErrLost, state.ErrNotStored} {
 		if errors.Is(err, known) {
-			return known.Error()
+			return known.Error(), true
 		}
 	}
-	return "the request state cannot be used"
+	return "", false
 }
 
 // Requests returns the input requests of the open asks, in order.
