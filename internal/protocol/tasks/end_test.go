@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -114,11 +115,11 @@ func TestFinish_noRoom(t *testing.T) {
 // broken is a store that fails to change tasks for a while.
 type broken struct {
 	state.Store
-	is *bool
+	is func() bool
 }
 
 func (b broken) UpdateTask(owner state.Owner, id string, change func(*state.Task) error) (state.Task, error) {
-	if *b.is {
+	if b.is() {
 		return state.Task{}, errors.New("disk failure")
 	}
 	return b.Store.UpdateTask(owner, id, change)
@@ -126,16 +127,38 @@ func (b broken) UpdateTask(owner state.Owner, id string, change func(*state.Task
 
 func TestFinish_brokenStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		isBroken := true
-		of := newTasksOver(t, broken{state.NewMemory(state.Options{}), &isBroken}, func(context.Context, call.Request) call.Result { return result("lost") })
+		var isBroken atomic.Bool
+		isBroken.Store(true)
+		of := newTasksOver(t, broken{state.NewMemory(state.Options{}), isBroken.Load}, func(context.Context, call.Request) call.Result { return result("lost") })
 		task := start(t, of)
 		synctest.Wait()
 		if _, err := of.Task(t.Context(), ann, task.ID); err == nil {
 			t.Error("a task with an unknown outcome was reported")
 		}
-		isBroken = false
+		isBroken.Store(false)
 		if got := waitSettled(t, of, task.ID); failureOf(got) != got.Message || got.Message != "the server could not store the result of the task" {
 			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+// Servers that share the store see the end of a task without a client that reads it here.
+func TestFinish_brokenStoreRecovers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var isBroken atomic.Bool
+		isBroken.Store(true)
+		store := state.NewMemory(state.Options{})
+		of := newTasksOver(t, broken{store, isBroken.Load}, func(context.Context, call.Request) call.Result { return result("lost") })
+		changed := make(chan string, 10)
+		defer of.WatchTasks(func(id string) { changed <- id })()
+		task := start(t, of)
+		time.Sleep(time.Minute)
+		isBroken.Store(false)
+		if id := <-changed; id != task.ID {
+			t.Errorf("%s has changed", id)
+		}
+		if got, err := store.Task(state.OwnerOf(ann.Principal), task.ID); err != nil || got.Status != state.Failed || got.Message == "" {
+			t.Errorf("the stored task is %s, %q, %v", got.Status, got.Message, err)
 		}
 	})
 }

@@ -42,8 +42,8 @@ func (t *Tasks) refresh(store Store, owner state.Owner, id string) (now state.Ta
 	if now, err = store.Task(owner, id); err != nil {
 		return now, false, err
 	}
-	if reason, known := t.unsaved[id]; known {
-		now, err = t.abandon(store, owner, id, reason)
+	if u, known := t.unsaved[id]; known {
+		now, err = t.abandon(store, owner, id, u.reason)
 		return now, err == nil, err
 	}
 	if now.Status == state.InputRequired {

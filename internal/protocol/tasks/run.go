@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -120,19 +121,58 @@ func isGone(err error) bool {
 	return errors.Is(err, state.ErrEnded) || errors.Is(err, state.ErrNotFound) || errors.Is(err, state.ErrClosed)
 }
 
-// abandon ends a task without a result. If the store fails, abandon runs again
-// whenever a client reads the task. The caller holds mu.
+// abandon ends a task without a result. If the store fails, abandon runs again when a client reads the
+// task here, and saveLater tries again: other servers show the task as running until then. The caller
+// holds mu.
 func (t *Tasks) abandon(store Store, owner state.Owner, id, reason string) (state.Task, error) {
-	now, err := store.UpdateTask(owner, id, func(s *state.Task) error {
+	now, err := fail(store, owner, id, reason)
+	if err == nil || isGone(err) {
+		delete(t.unsaved, id)
+		return now, err
+	}
+	t.unsaved[id] = unsaved{store, owner, reason}
+	if t.saving == nil && !t.closed {
+		t.saving = time.AfterFunc(saveEvery, t.saveLater)
+	}
+	return now, err
+}
+
+func fail(store Store, owner state.Owner, id, reason string) (state.Task, error) {
+	return store.UpdateTask(owner, id, func(s *state.Task) error {
 		s.Status, s.Message, s.Result = state.Failed, reason, nil
 		return nil
 	})
-	if err == nil || isGone(err) {
-		delete(t.unsaved, id)
-	} else {
-		t.unsaved[id] = reason
+}
+
+// saveEvery is the time between two attempts to store the ends of tasks.
+const saveEvery = 5 * time.Second
+
+// saveLater stores the ends of unsaved tasks. It does not hold mu meanwhile, as a store that is away may
+// take seconds: nothing else changes these tasks.
+func (t *Tasks) saveLater() {
+	t.mu.Lock()
+	open := maps.Clone(t.unsaved)
+	t.mu.Unlock()
+	var saved []string
+	for id, u := range open {
+		_, err := fail(u.store, u.owner, id, u.reason)
+		if err != nil && !isGone(err) {
+			break
+		}
+		saved = append(saved, id)
 	}
-	return now, err
+	t.mu.Lock()
+	for _, id := range saved {
+		delete(t.unsaved, id)
+	}
+	t.saving = nil
+	if len(t.unsaved) > 0 && !t.closed {
+		t.saving = time.AfterFunc(saveEvery, t.saveLater)
+	}
+	t.mu.Unlock()
+	for _, id := range saved {
+		t.notify(id)
+	}
 }
 
 // Drain rejects new tasks, and waits for running legs. It returns the error of
@@ -165,6 +205,9 @@ func (t *Tasks) Close(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true
+	if t.saving != nil {
+		t.saving.Stop()
+	}
 	for id := range t.timers {
 		t.stopTimer(id)
 	}

@@ -70,13 +70,21 @@ type Tasks struct {
 	bytes int
 	// timers end suspended tasks at their deadline.
 	timers map[string]*time.Timer
-	// unsaved holds the reasons of failed tasks whose end could not be stored.
-	unsaved map[string]string
+	// unsaved holds failed tasks whose end could not be stored, and saving tries again.
+	unsaved map[string]unsaved
+	saving  *time.Timer
 	closed  bool
 
 	watchMu  sync.Mutex
 	watchers map[int]func(id string)
 	nextID   int
+}
+
+// unsaved is a failed task whose end is still to be stored.
+type unsaved struct {
+	store  Store
+	owner  state.Owner
+	reason string
 }
 
 // New returns the tasks of a store.
@@ -89,7 +97,7 @@ func New(o Options) *Tasks {
 	}
 	return &Tasks{
 		options: o, legs: map[string]context.CancelCauseFunc{}, timers: map[string]*time.Timer{},
-		unsaved: map[string]string{}, watchers: map[int]func(string){},
+		unsaved: map[string]unsaved{}, watchers: map[int]func(string){},
 	}
 }
 
