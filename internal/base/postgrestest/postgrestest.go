@@ -133,11 +133,14 @@ func (s *Server) Restart() error {
 // Stop ends the server and all its connections.
 func (s *Server) Stop() error { return s.run("pg_ctl", "-D", s.data, "-m", "fast", "-w", "stop") }
 
+// Kill ends the server like a crash: the next Restart recovers from the log.
+func (s *Server) Kill() error { return s.run("pg_ctl", "-D", s.data, "-m", "immediate", "-w", "stop") }
+
 // Remove stops the server and removes its files.
 func (s *Server) Remove() error {
 	var err error
 	if _, missing := os.Stat(filepath.Join(s.data, "postmaster.pid")); missing == nil {
-		err = s.run("pg_ctl", "-D", s.data, "-m", "immediate", "-w", "stop")
+		err = s.Kill()
 	}
 	return errors.Join(err, os.RemoveAll(s.Folder))
 }
