@@ -101,8 +101,12 @@ type Files struct {
 	Production bool
 	// LockPath is the lock file with the accepted versions of upstream tools. Only these versions
 	// are served. If Options.Mode is zero, a new tool is added to the file before it is served. An
-	// empty path pins nothing.
+	// empty path pins nothing. If Lock is set, it holds the file by the base name of LockPath, as
+	// part of files that are never written: only the tools in it are served.
 	LockPath string
+	Lock     fs.FS
+	// RequireTests enforces reload.require_tests, whatever mcpd.hcl declares.
+	RequireTests bool
 }
 
 // Scripts configure how the scripts of files run, and which parts of the program they may use.
@@ -238,7 +242,7 @@ func (o Options) catalog(runner *hooks.Runner, brokers host.Brokers) catalog.Opt
 	c := catalog.Options{
 		Server: definition.Server{Name: o.Name, Version: o.Version, Title: o.Title, Description: o.Description, Instructions: o.Instructions},
 		Tools:  o.Files.Tools, ToolsPath: o.Files.ToolsPath, Config: o.Files.Config, ConfigPath: o.Files.ConfigPath,
-		Trial: o.Scripts.Trial, GoPolicies: len(o.Policies), Runner: runner, Modules: brokers.Modules, StatePath: o.StatePath, LookupEnv: o.Files.LookupEnv, LockPath: o.Files.LockPath,
+		Trial: o.Scripts.Trial, GoPolicies: len(o.Policies), Runner: runner, Modules: brokers.Modules, StatePath: o.StatePath, LookupEnv: o.Files.LookupEnv, LockPath: o.Files.LockPath, Lock: o.Files.Lock,
 	}
 	c.Values = make(definition.VarValues, len(o.Files.Vars))
 	for name, value := range o.Files.Vars {
@@ -264,9 +268,9 @@ func (o Options) catalog(runner *hooks.Runner, brokers host.Brokers) catalog.Opt
 
 // policies returns the Go policies for the pipeline.
 func (o Options) policies() []pipeline.Policy {
-	policies := make([]pipeline.Policy, 0, len(o.Policies))
-	for _, policy := range o.Policies {
-		policies = append(policies, policy.decide)
+	policies := make([]pipeline.Policy, len(o.Policies))
+	for i, policy := range o.Policies {
+		policies[i] = policy.decide
 	}
 	return policies
 }

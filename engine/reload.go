@@ -151,7 +151,7 @@ func (s *Server) build(ctx context.Context, change Change, before *Snapshot) (ne
 	}
 	overlaid, warnings := s.overlay(built.Base)
 	next.snap, next.warnings = newSnapshot(overlaid, before, s.options.Now()), warnings
-	if overlaid.Reload.RequireTests && s.options.Mode.requiresTests() {
+	if (overlaid.Reload.RequireTests || s.options.Files.RequireTests) && s.options.Mode.requiresTests() {
 		s.builder.Stage(overlaid, s.goTools)
 		next.report.Tests = s.runTests(ctx, overlaid, func(i int) bool { return before == nil || !before.catalog.Tested(overlaid, i) })
 		if ctx.Err() != nil {

@@ -137,7 +137,7 @@ func (s *Server) Find(ctx context.Context, caller identity.Caller, name string) 
 	if err != nil {
 		return nil
 	}
-	if e := snap.catalog.Entry(call.Tools, name); e == nil || s.isHidden(ctx, snap, e, caller) {
+	if e := snap.catalog.Entry(call.Tools, name); e == nil || snap.catalog.IsHidden(ctx, e, s.listInput(caller)) {
 		return nil
 	}
 	return snap.Tool(name)
@@ -150,11 +150,7 @@ func (s *Server) CanRead(ctx context.Context, caller identity.Caller, uri string
 		return false
 	}
 	e, _ := snap.catalog.Read(uri)
-	return e != nil && !s.isHidden(ctx, snap, e, caller)
-}
-
-func (s *Server) isHidden(ctx context.Context, snap *Snapshot, e *catalog.Entry, caller identity.Caller) bool {
-	return snap.catalog.IsHidden(ctx, e, s.listInput(caller))
+	return e != nil && !snap.catalog.IsHidden(ctx, e, s.listInput(caller))
 }
 
 // listInput returns the policy input for a caller that lists items.

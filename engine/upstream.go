@@ -68,7 +68,7 @@ func (s *Server) newUpstreams(x extension.Federation) federation.Federation {
 	o := s.options
 	return x.Federate(federation.Options{
 		Version: o.Version, Brokers: s.brokers, LookupEnv: o.Files.LookupEnv, Traceparent: s.telemetry.propagate, Supervisor: o.Scripts.Supervisor,
-		Lock:   federation.LockOptions{Path: o.Files.LockPath, ReadOnly: o.Mode != serving, Offline: o.Mode.offline(), Eager: o.Mode == Eager, Audit: s.Audit},
+		Lock:   federation.LockOptions{Path: o.Files.LockPath, ReadOnly: o.Mode != serving, Strict: o.Files.Lock != nil, Offline: o.Mode.offline(), Eager: o.Mode == Eager, Audit: s.Audit},
 		Relist: s.refreshUpstreams, Update: s.subscribers.notify, Logger: o.Logger,
 	})
 }

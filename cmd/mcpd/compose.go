@@ -134,7 +134,7 @@ func (c *composeFlags) print(e env, d compose.Deployment, problems diag.List) er
 
 // lock adds the lock file to the deployment, if it exists, and returns its content.
 func (c *composeFlags) lock(e env, d *compose.Deployment) (*lockfile.Lock, error) {
-	read := loader.ReadLock(e.resolve(c.lockPath()))
+	read := loader.ReadLock(nil, e.resolve(c.lockPath()))
 	if err := read.Problems.Err(); err != nil {
 		return nil, findingsError("%v", err)
 	}

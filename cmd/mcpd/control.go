@@ -64,7 +64,7 @@ func (o *runningServer) answer(ctx context.Context, r control.Request) (any, err
 	status := o.front.Status()
 	return answerOf(reloadRow{
 		OK: err == nil, Revision: report.Revision, Problems: encoded(report.Problems), RestartNeeded: status.RestartNeeded,
-		Status: status.Health(), Summary: o.line(),
+		Status: o.health(status), Summary: o.line(),
 	}, report.Problems, report.Shown(), r)
 }
 
@@ -99,6 +99,7 @@ type controlClientFlags struct {
 
 func (a *controlClientFlags) add(cmd *cobra.Command) {
 	a.files.addPaths(cmd)
+	cmd.Flags().StringVar(&a.files.dir, "bundle-dir", "", "connect to the server of the bundles in `DIR`")
 	a.control.add(cmd, "connect to the server at the socket `PATH` (default the socket for these files)")
 	cmd.Flags().BoolVar(&a.asJSON, "json", false, "print the response as JSON")
 }

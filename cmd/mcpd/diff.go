@@ -67,7 +67,11 @@ func (d *diffFlags) run(cmd *cobra.Command, e env, before, after string) error {
 	if err != nil {
 		return err
 	}
-	changes := privdiff.Compare(was.Inside().Definitions(), is.Inside().Definitions())
+	return d.finish(e, privdiff.Compare(was.Inside().Definitions(), is.Inside().Definitions()))
+}
+
+// finish prints the changes and returns the exit code.
+func (d *diffFlags) finish(e env, changes []privdiff.Change) error {
 	if err := d.print(e, changes); err != nil {
 		return err
 	}

@@ -26,6 +26,9 @@ type projectFlags struct {
 	// serving is true for serve, which owns the audit log. Other verbs run beside a
 	// server.
 	serving bool
+	// dir is the directory for the state and the control socket of a server with --bundle; ""
+	// is the user's state directory.
+	dir string
 	// upstreams holds the upstream flags, for verbs that connect to upstream servers.
 	upstreams upstreamFlags
 }
@@ -78,19 +81,12 @@ func (f *projectFlags) open(e env, o engine.Options) (*engine.Server, error) {
 			return nil, err
 		}
 	}
-	missing := f.folder(e)
-	if missing != nil && (f.toolsGiven || len(o.Upstreams) == 0) {
-		return nil, missing // with upstream servers the directory is optional
-	}
-	if _, err := e.disk.stat(f.config); err != nil && f.configGiven {
-		return nil, usageError("read configuration file: %v", err)
+	if o.Files.Config == nil {
+		if err := f.setFiles(e, &o); err != nil {
+			return nil, err
+		}
 	}
 	o.Name, o.Version, o.Extensions = "mcpd", version(), append(extensions(), o.Extensions...)
-	if o.Files.Tools == nil && missing == nil {
-		o.Files.Tools = engine.Dir(e.resolve(f.tools))
-	}
-	o.Files.ToolsPath = filepath.ToSlash(filepath.Clean(f.tools))
-	o.Files.Config, o.Files.ConfigPath = engine.Dir(e.resolve(filepath.Dir(f.config))), filepath.ToSlash(filepath.Clean(f.config))
 	o.Scripts.Trial, o.Scripts.Supervisor = compileCheck(e, o.Logger), supervise(e)
 	if o.Mode == engine.Mode(0) && !f.serving {
 		o.Mode = engine.ReadOnly
@@ -98,8 +94,26 @@ func (f *projectFlags) open(e env, o engine.Options) (*engine.Server, error) {
 	if o.Front == nil {
 		o.Front = serve.ToolChecks{}
 	}
-	o.Files.Vars, o.Files.LookupEnv, o.Files.LockPath = vars, e.vars.lookup, e.resolve(f.lockPath())
+	o.Files.Vars, o.Files.LookupEnv = vars, e.vars.lookup
 	return engine.New(o)
+}
+
+// setFiles makes an engine load the tools directory and the configuration file.
+func (f *projectFlags) setFiles(e env, o *engine.Options) error {
+	missing := f.folder(e)
+	if missing != nil && (f.toolsGiven || len(o.Upstreams) == 0) {
+		return missing // with upstream servers the directory is optional
+	}
+	if _, err := e.disk.stat(f.config); err != nil && f.configGiven {
+		return usageError("read configuration file: %v", err)
+	}
+	if o.Files.Tools == nil && missing == nil {
+		o.Files.Tools = engine.Dir(e.resolve(f.tools))
+	}
+	o.Files.ToolsPath = filepath.ToSlash(filepath.Clean(f.tools))
+	o.Files.Config, o.Files.ConfigPath = engine.Dir(e.resolve(filepath.Dir(f.config))), filepath.ToSlash(filepath.Clean(f.config))
+	o.Files.LockPath = e.resolve(f.lockPath())
+	return nil
 }
 
 // roots returns the directories to watch.
@@ -257,6 +271,9 @@ func (f *projectFlags) state(e env) string { return f.stateFileFor(e, ".db") }
 // stateFileFor returns the path of a file with this ending that belongs to the server of these
 // files, or "" if there is no directory for it.
 func (f *projectFlags) stateFileFor(e env, ending string) string {
+	if f.dir != "" {
+		return filepath.Join(e.resolve(f.dir), "mcpd"+ending)
+	}
 	home := stateHome(e)
 	tools, err := filepath.Abs(e.resolve(f.tools))
 	if home == "" || err != nil {

@@ -102,6 +102,7 @@ keeps the previous version.`,
   mcpd compose                   # write docker-compose.yml and Kubernetes manifests
   mcpd audit verify              # verify the audit log
   mcpd policy explain add a=2    # print how each policy decides about a call
+  mcpd bundle build . -o FILE    # pack the files for appliances
   mcpd lock diff                 # print changes to the tools of upstream servers`,
 		Version:               version(),
 		DisableFlagsInUseLine: true,
@@ -120,7 +121,7 @@ keeps the previous version.`,
 	root.SetOut(e.stdout)
 	root.SetErr(e.stderr)
 	root.AddCommand(
-		newServe(e), newCheck(e), newDiff(e), newTest(e), newCall(e), newRead(e), newPrompt(e), newList(e), newFmt(e), newInit(e), newCompose(e), newKey(e), newToken(e), newAudit(e), newPolicy(e), newLock(e), newStatus(e), newReload(e), newVersion(e), newWorker(e), newSupervise(e),
+		newServe(e), newCheck(e), newDiff(e), newTest(e), newCall(e), newRead(e), newPrompt(e), newList(e), newFmt(e), newInit(e), newCompose(e), newKey(e), newToken(e), newAudit(e), newPolicy(e), newLock(e), newBundle(e), newStatus(e), newReload(e), newVersion(e), newWorker(e), newSupervise(e),
 	)
 	refuseOtherShells(root)
 	root.SetHelpCommand(newHelp())

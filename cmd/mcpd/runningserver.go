@@ -98,6 +98,9 @@ func (o *runningServer) run(ctx context.Context, watcher *watch.Watcher, hup <-c
 		}
 	})
 	busy.Go(func() { o.follow(watching, watcher.Changes(), hup) })
+	if follower := o.flags.bundle.follower; follower != nil {
+		busy.Go(func() { follower.Run(watching, o.activate) })
+	}
 	busy.Go(func() { osproc.TrimIdle(living, o.activity) })
 	if o.control != nil {
 		busy.Go(func() { o.control.Serve(living, o.answer) })
@@ -180,6 +183,15 @@ func (o *runningServer) follow(ctx context.Context, changes <-chan watch.Change,
 func (o *runningServer) reload(ctx context.Context, change engine.Change) (engine.Report, error) {
 	o.reloading.Lock()
 	defer o.reloading.Unlock()
+	if follower := o.flags.bundle.follower; follower != nil {
+		change.All = true // the last load may have read another bundle, which was refused
+		defer follower.Check()
+	}
+	return o.reloadLocked(ctx, change)
+}
+
+// reloadLocked is reload with reloading held.
+func (o *runningServer) reloadLocked(ctx context.Context, change engine.Change) (engine.Report, error) {
 	o.logNotifyError(o.manager.Reloading())
 	report, err := o.server.Reload(ctx, change)
 	if err != nil && !o.flags.log.forMachines() {
@@ -191,7 +203,7 @@ func (o *runningServer) reload(ctx context.Context, change engine.Change) (engin
 
 func (o *runningServer) line() string {
 	status := o.front.Status()
-	if health := status.Health(); !status.Healthy() {
+	if health := o.health(status); health != "healthy" {
 		return health
 	}
 	return fmt.Sprintf("serving %s, revision %s", offered(status), status.Revision[:12])

@@ -37,6 +37,7 @@ type serveFlags struct {
 	insecure bool
 	grace    time.Duration
 	executor string
+	bundle   bundleFlags
 	control  controlFlag
 	// began is true once clients are served. problems holds the diagnostics of the
 	// first load.
@@ -75,6 +76,7 @@ latest. A second signal exits at once, with exit code 1.`,
 	cmd.Flags().DurationVar(&f.grace, "grace", 10*time.Second, "wait up to `TIME` for running calls at shutdown; 0s cancels them at once")
 	cmd.Flags().StringVar(&f.executor, "executor", executorWorker, "run scripts with the executor `KIND`: worker (in separate processes) or inline (in the server)")
 	_ = cmd.RegisterFlagCompletionFunc("executor", cobra.FixedCompletions([]string{executorWorker, executorInline}, cobra.ShellCompDirectiveNoFileComp))
+	f.bundle.add(cmd, &f.files.dir)
 	f.log.add(cmd)
 	return cmd
 }
@@ -106,6 +108,9 @@ func (f *serveFlags) check() error {
 	}
 	if f.executor != executorWorker && f.executor != executorInline {
 		return usageError("--executor takes worker or inline")
+	}
+	if err := f.checkBundle(); err != nil {
+		return err
 	}
 	return checkListenAddress(f.listen)
 }
@@ -143,6 +148,9 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	options.StatePath, options.StateOptional = f.stateFile(e)
 	options.StateURL = f.stateURL()
 	f.files.serving = true
+	if err := f.openBundles(e, logger, &options); err != nil {
+		return errors.Join(err, x.Close())
+	}
 	var s *engine.Server
 	options.Front = serveChecks{Checks: serve.Checks{Address: f.listen, InsecureListen: f.insecure}, stdio: f.stdio, listens: func() bool { return s.Snapshot() != nil }}
 	s, err := f.files.open(e, options)
@@ -152,17 +160,11 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	ctx, reload, stop := e.service.signals()
 	defer stop()
 	defer context.AfterFunc(ctx, func() { logger.Info("shutting down", slog.String("hint", "a second signal exits at once")) })()
-	watcher, err := watch.New(watch.Options{
-		Roots: f.files.roots(e), Files: []string{f.files.config, f.files.lockPath()}, Globs: []string{filepath.Join(filepath.Dir(f.files.config), "*.mcpdvars")},
-		Skip: func(name string) bool { return name == ".git" }, Logger: logger,
-	})
+	watcher, err := f.watch(e, logger)
 	if err != nil {
-		return findingsError("watch files: %v", err)
+		return err
 	}
-	if _, err := e.disk.stat(f.files.config); err != nil {
-		logger.Info("configuration file not found, using defaults", slog.String("config", f.files.config))
-	}
-	if err := f.load(ctx, e, s); err != nil {
+	if err := f.start(ctx, e, s); err != nil {
 		f.problems = s.Status().Problems
 		return errors.Join(err, watcher.Close())
 	}
@@ -192,6 +194,22 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	err = o.front.Run(ctx)
 	stopBeside()
 	return errors.Join(exit(err, listens.Load()), o.close())
+}
+
+// watch returns a watcher of the files. For a server with --bundle it watches nothing.
+func (f *serveFlags) watch(e env, logger *slog.Logger) (*watch.Watcher, error) {
+	o := watch.Options{Skip: func(name string) bool { return name == ".git" }, Logger: logger}
+	if f.bundle.follower == nil {
+		o.Roots, o.Files, o.Globs = f.files.roots(e), []string{f.files.config, f.files.lockPath()}, []string{filepath.Join(filepath.Dir(f.files.config), "*.mcpdvars")}
+		if _, err := e.disk.stat(f.files.config); err != nil {
+			logger.Info("configuration file not found, using defaults", slog.String("config", f.files.config))
+		}
+	}
+	watcher, err := watch.New(o)
+	if err != nil {
+		return nil, findingsError("watch files: %v", err)
+	}
+	return watcher, nil
 }
 
 // serveChecks checks the listen and tls blocks at each load, unless the server uses

@@ -26,6 +26,7 @@ type statusRow struct {
 	Synchronized  bool            `json:"synchronized"`
 	RestartNeeded bool            `json:"restart_needed"`
 	Problems      json.RawMessage `json:"problems"`
+	Bundle        *bundleRow      `json:"bundle,omitempty"`
 	Revision      string          `json:"revision"`
 	Since         time.Time       `json:"since"`
 	AgeSeconds    float64         `json:"age_seconds"`
@@ -130,7 +131,7 @@ func (r *statusRow) exit(said bool) error {
 func (o *runningServer) row(s engine.Status) statusRow {
 	now := time.Now()
 	r := statusRow{
-		Status: s.Health(), Ready: s.Ready(), Synchronized: s.Synchronized, RestartNeeded: s.RestartNeeded,
+		Status: o.health(s), Bundle: o.bundleRow(), Ready: s.Ready(), Synchronized: s.Synchronized, RestartNeeded: s.RestartNeeded,
 		Problems: encoded(s.Problems), Revision: s.Revision, Since: s.Since, AgeSeconds: now.Sub(s.Since).Seconds(),
 		Serves: snapshotRow{s.Tools, s.Resources, s.Templates, s.Prompts, s.Policies, s.Limits, s.Hooks},
 		Loads:  loadsRow{s.Loads, s.FailedLoads}, Calls: callsRow{s.Running, s.Calls, s.FailedCalls},
@@ -165,6 +166,9 @@ func (r *statusRow) print(e env) error {
 		{"sessions", r.sessions()},
 		{"listens on", strings.Join(r.Listeners, ", ") + r.restart()},
 		{"process", fmt.Sprintf("%d, mcpd %s, up %s", r.PID, r.Version, seconds(r.UptimeSeconds))},
+	}
+	if b := r.Bundle; b != nil {
+		lines = append(lines, [2]string{"bundle", b.text()})
 	}
 	for _, u := range r.Upstreams {
 		lines = append(lines, [2]string{"upstream", u.text()})

@@ -75,6 +75,8 @@ type LockOptions struct {
 	// ReadOnly means that the file is never written: tools pinned on first use stay pinned for
 	// the lifetime of the process.
 	ReadOnly bool
+	// Strict applies pin = "strict" to all blocks that pin tools.
+	Strict bool
 	// Offline means that no server is contacted: the accepted tools stand for its offers.
 	Offline bool
 	// Eager is for programs that are about to change the file: lazy servers are connected at

@@ -55,8 +55,10 @@ type Options struct {
 	// Accepted returns the upstream tools that the lock file accepts, under the names that the
 	// blocks give them. Nil accepts nothing.
 	Accepted func(blocks []definition.Upstream, lock LockFile) Accepted
-	// LockPath is the resolved path of the lock file; "" for none.
+	// LockPath is the resolved path of the lock file; "" for none. Lock holds it by its base name;
+	// nil is the directory on disk.
 	LockPath string
+	Lock     fs.FS
 	// Codeact returns the items of a codeact block. If it is nil, the block is rejected.
 	Codeact func(*definition.Codeact) []*Item
 	// Upstreams are servers that the program adds to the upstream blocks.
@@ -265,7 +267,7 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 		b.config = read
 	}
 	b.tree.Update(change.Paths, change.All)
-	state := b.newBuild(loader.ReadLock(b.options.LockPath))
+	state := b.newBuild(loader.ReadLock(b.options.Lock, b.options.LockPath))
 	state.report(state.lock.Problems)
 	if b.options.Accepted != nil {
 		state.accepted = b.options.Accepted(state.upstreams, LockFile{state.lock.Name, state.lock.Bytes, state.lock.Problems.HasErrors()})

@@ -137,7 +137,7 @@ func (s *lockState) mode(u *definition.Upstream) (mode lockfile.Mode, pinned boo
 	switch {
 	case !u.Offers(definition.OfferTools) || u.Pin == definition.PinOff:
 		return 0, false
-	case u.Pin == definition.PinStrict || s.isUnreliable():
+	case u.Pin == definition.PinStrict || s.Strict || s.isUnreliable():
 		return lockfile.Strict, true
 	}
 	return lockfile.FirstUse, s.Path != ""

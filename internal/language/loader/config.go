@@ -168,13 +168,17 @@ type Lock struct {
 // maxLock bounds the file, in bytes. Its parser has the same limit.
 const maxLock = 64 << 20
 
-// ReadLock reads a lock file from disk. An empty path is an empty lock.
-func ReadLock(path string) *Lock {
+// ReadLock reads a lock file from fsys, which holds it by the base name of path. A nil fsys is the
+// directory of path on disk. An empty path is an empty lock.
+func ReadLock(fsys fs.FS, path string) *Lock {
 	if path == "" {
 		return &Lock{}
 	}
+	if fsys == nil {
+		fsys = Dir(filepath.Dir(path))
+	}
 	l := &Lock{Name: filepath.ToSlash(filepath.Clean(path))}
-	text, info, err := content(Dir(filepath.Dir(path)), filepath.Base(path), maxLock)
+	text, info, err := content(fsys, filepath.Base(path), maxLock)
 	l.ownedByOther = isOwnedByOther(info)
 	switch {
 	case err == nil:

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/ops/bundle"
+)
+
+// bundleFlags hold the flags of serve for bundles, and the bundle in service.
+type bundleFlags struct {
+	source, trust string
+	poll          time.Duration
+	follower      *bundle.Follower // nil if the server loads a directory
+	files         bundle.Files     // guarded by runningServer.reloading once the server runs
+}
+
+// bundleWait is how long a web server may wait for a new bundle before it answers.
+const bundleWait = 50 * time.Second
+
+func (b *bundleFlags) add(cmd *cobra.Command, dir *string) {
+	cmd.Flags().StringVar(&b.source, "bundle", "", "serve the bundle at the path or https URL `SOURCE`, and each newer one")
+	cmd.Flags().StringVar(&b.trust, "trust", "", "accept bundles that are signed by the public keys in `FILE`")
+	cmd.Flags().StringVar(dir, "bundle-dir", "", "keep bundles, state and the control socket in `DIR`")
+	cmd.Flags().DurationVar(&b.poll, "bundle-poll", time.Minute, "look for a new bundle every `TIME`")
+}
+
+// checkBundle rejects invalid combinations of flags.
+func (f *serveFlags) checkBundle() error {
+	b := &f.bundle
+	switch {
+	case b.source == "" && (b.trust != "" || f.files.dir != ""):
+		return usageError("--trust and --bundle-dir need --bundle")
+	case b.source == "":
+		return nil
+	case b.trust == "" || f.files.dir == "":
+		return usageError("--bundle needs --trust FILE and --bundle-dir DIR")
+	case f.files.toolsGiven || f.files.configGiven:
+		return usageError("--bundle replaces --tools and --config")
+	case b.poll < time.Second/10:
+		return usageError("--bundle-poll takes at least 100ms")
+	}
+	return nil
+}
+
+// openBundles makes the engine load bundles, if --bundle is set.
+func (f *serveFlags) openBundles(e env, logger *slog.Logger, o *engine.Options) error {
+	b := &f.bundle
+	if b.source == "" {
+		return nil
+	}
+	var err error
+	b.follower, err = bundle.New(bundle.Options{
+		Source: b.source, Trust: func() ([]byte, error) { return e.disk.readFile(e.resolve(b.trust)) }, Dir: e.resolve(f.files.dir),
+		Poll: b.poll, Wait: bundleWait, Version: version(), Now: e.now, Logger: logger,
+	})
+	if err != nil {
+		return usageError("%v", err)
+	}
+	return setBundle(o, &b.files)
+}
+
+// start loads the files for the first time: a directory, or the newest bundle.
+func (f *serveFlags) start(ctx context.Context, e env, s *engine.Server) error {
+	if f.bundle.follower == nil {
+		return f.load(ctx, e, s)
+	}
+	err := f.bundle.follower.Start(ctx, func(ctx context.Context, files fs.FS) error {
+		f.bundle.files.Use(files)
+		return f.load(ctx, e, s)
+	})
+	var exit *exitError
+	if err == nil || errors.As(err, &exit) {
+		return err
+	}
+	return findingsError("%v", err)
+}
+
+// activate puts the files of a bundle in service if they load and their tests pass.
+func (o *runningServer) activate(ctx context.Context, files fs.FS) error {
+	o.reloading.Lock()
+	defer o.reloading.Unlock()
+	before := o.flags.bundle.files.Use(files)
+	_, err := o.reloadLocked(ctx, engine.Change{All: true})
+	if err != nil {
+		o.flags.bundle.files.Use(before)
+	}
+	return err
+}
+
+// bundleRow is the JSON output of status for the bundle in service.
+type bundleRow struct {
+	Name    string    `json:"name"`
+	Serial  int64     `json:"serial"`
+	Digest  string    `json:"digest"`
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires,omitzero"`
+	Source  string    `json:"source"`
+	Checked time.Time `json:"checked,omitzero"`
+	Problem string    `json:"problem,omitempty"`
+}
+
+func (b *bundleRow) text() string {
+	text := fmt.Sprintf("%s, serial %d", b.Name, b.Serial)
+	if !b.Expires.IsZero() {
+		text += ", expires " + b.Expires.Format(time.RFC3339)
+	}
+	return text
+}
+
+// bundleRow returns the state of the bundle, or nil if the server loads a directory.
+func (o *runningServer) bundleRow() *bundleRow {
+	if o.flags.bundle.follower == nil {
+		return nil
+	}
+	row := bundleRow(o.flags.bundle.follower.Status())
+	return &row
+}
+
+// health returns the health of the server and of its bundle.
+func (o *runningServer) health(s engine.Status) string {
+	health := s.Health()
+	row := o.bundleRow()
+	switch {
+	case row == nil || row.Problem == "":
+		return health
+	case s.Healthy():
+		return "bundle: " + row.Problem
+	}
+	return health + "; bundle: " + row.Problem
+}

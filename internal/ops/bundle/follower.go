@@ -1,0 +1,421 @@
+package bundle
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// Options configure a [Follower]. All fields are required.
+type Options struct {
+	// Source is the path of a file, or an https URL.
+	Source string
+	// Trust returns the trust file. It is read at each check, so that keys can be replaced while
+	// the server runs.
+	Trust func() ([]byte, error)
+	// Dir is the directory for the bundles. It is created if it is missing, and belongs to one
+	// Follower.
+	Dir string
+	// Poll is the time between two checks of the source, and Wait the time that a web server may
+	// wait before it answers that nothing has changed.
+	Poll, Wait time.Duration
+	// Version is the version of mcpd.
+	Version string
+	Now     func() time.Time
+	Logger  *slog.Logger
+}
+
+// Activate loads the files of a bundle, runs their tests and puts them in service. If it returns
+// an error, the files that were in service before still are. A [diag.List] is an error of the
+// files.
+type Activate func(ctx context.Context, files fs.FS) error
+
+// Follower keeps a server on the newest bundle of a source. A bundle is activated if its
+// signatures, name, serial number, expiry and minimum version are accepted, and its files load.
+type Follower struct {
+	// fixed at creation
+	options Options
+	folder  folder
+	source  *source
+	again   chan struct{} // receives a value for a check without delay
+
+	// used by Start and Run, one after the other
+	active  *Bundle // in service
+	floor   record  // the highest activated bundle
+	unsaved bool    // floor could not be written
+	refused refusal
+
+	// guarded by mu
+	mu     sync.Mutex
+	status Status
+}
+
+// refusal is the last bundle that was refused. For an hour it is not requested and loaded again;
+// after that, the clock or another part of the machine may be in order again.
+type refusal struct {
+	at     time.Time
+	trust  [sha256.Size]byte // of the trust file
+	tag    string
+	digest [sha256.Size]byte
+	err    error
+}
+
+const refusalTime = time.Hour
+
+// Status is the state of a [Follower] at one moment.
+type Status struct {
+	// The bundle in service.
+	Name    string
+	Serial  int64
+	Digest  string
+	Created time.Time
+	Expires time.Time
+	// Source is where bundles come from, and Checked the time of the last check that found
+	// nothing wrong.
+	Source  string
+	Checked time.Time
+	// Problem says why the newest bundle is not in service, or what else is wrong; "" for
+	// nothing.
+	Problem string
+}
+
+// New returns a follower. It creates the directory, and reads the trust file to report its errors
+// early.
+func New(o Options) (*Follower, error) {
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create directory of bundles: %w", err)
+	}
+	return newFollower(o, realDisk(o.Dir))
+}
+
+func newFollower(o Options, d disk) (*Follower, error) {
+	f := &Follower{options: o, folder: folder{d}, again: make(chan struct{}, 1)}
+	if _, err := f.trust(); err != nil {
+		return nil, err
+	}
+	var err error
+	if f.source, err = newSource(o.Source, f.folder, o.Wait); err != nil {
+		return nil, err
+	}
+	f.status.Source = f.source.String()
+	return f, nil
+}
+
+func (f *Follower) trust() (*Trust, error) {
+	text, err := f.options.Trust()
+	if err != nil {
+		return nil, fmt.Errorf("read trust file: %w", err)
+	}
+	return ParseTrust(text)
+}
+
+// Start activates the newest bundle of the directory, or else the bundle of the source. It
+// returns an error if neither can be activated. An expired bundle is activated if it was active
+// before: expiry reports that newer bundles are withheld, and must not stop a server that cannot
+// reach its source.
+func (f *Follower) Start(ctx context.Context, activate Activate) error {
+	trust, err := f.trust()
+	if err != nil {
+		return err
+	}
+	if f.floor, err = f.folder.record(); err != nil {
+		f.options.Logger.Warn("read bundle record", slog.String("error", err.Error()))
+	}
+	serials, err := f.folder.serials()
+	if err != nil {
+		return err
+	}
+	var problem error
+	for _, serial := range serials {
+		b, err := f.stored(serial, trust)
+		if err == nil {
+			err = activate(ctx, b.Files())
+			var files diag.List
+			if err != nil && !errors.As(err, &files) {
+				return err // of the server, not of the bundle
+			}
+		}
+		if err == nil {
+			if b.Manifest.Serial < f.floor.Serial {
+				problem = cmp.Or(problem, fmt.Errorf("bundle %d is missing in the directory", f.floor.Serial))
+			}
+			if b.Digest == f.floor.Digest {
+				f.activated(b, f.floor.Tag, f.floor.Source)
+			} else {
+				f.activated(b, "", "")
+			}
+			if problem != nil {
+				f.report(problem)
+			}
+			return nil
+		}
+		problem = cmp.Or(problem, fmt.Errorf("bundle %d in the directory: %w", serial, err))
+		f.options.Logger.Warn("skip stored bundle", slog.Int64("serial", serial), slog.String("error", err.Error()))
+	}
+	if _, err := f.take(ctx, activate); err != nil {
+		return fmt.Errorf("no bundle to serve: %w", err)
+	}
+	f.report(nil)
+	return nil
+}
+
+// stored reads and verifies a bundle of the directory.
+func (f *Follower) stored(serial int64, trust *Trust) (*Bundle, error) {
+	data, err := f.folder.disk.read(fileOf(serial))
+	if err != nil {
+		return nil, err
+	}
+	b, err := Read(data)
+	if err != nil {
+		return nil, err
+	}
+	if b.Manifest.Serial != serial {
+		return nil, errors.New("the name of the file is not its serial number")
+	}
+	if err := trust.Verify(b); err != nil {
+		return nil, err
+	}
+	now := f.options.Now()
+	if serial <= f.floor.Serial { // it was active before
+		now = b.Manifest.Created
+	}
+	if serial >= f.floor.Serial {
+		if err := f.accepts(b); err != nil {
+			return nil, err
+		}
+	}
+	return b, b.Manifest.Usable(f.options.Version, now)
+}
+
+// accepts returns an error if the bundle must not follow the bundles that were active before.
+func (f *Follower) accepts(b *Bundle) error {
+	m := &b.Manifest
+	switch {
+	case f.floor.Serial == 0: // the first bundle
+	case m.Name != f.floor.Name:
+		return fmt.Errorf("its name is %s, and the active bundle is %s", m.Name, f.floor.Name)
+	case m.Serial < f.floor.Serial:
+		return fmt.Errorf("its serial number %d is lower than %d, which was active", m.Serial, f.floor.Serial)
+	case m.Serial == f.floor.Serial && b.Digest != f.floor.Digest:
+		return fmt.Errorf("another bundle with the serial number %d was active", m.Serial)
+	}
+	return nil
+}
+
+// Run checks the source until ctx ends, and activates new bundles.
+func (f *Follower) Run(ctx context.Context, activate Activate) {
+	for {
+		held, err := f.take(ctx, activate)
+		if ctx.Err() != nil {
+			return
+		}
+		f.report(err)
+		delay := f.options.Poll - f.options.Poll/10 + rand.N(f.options.Poll/5+1) // servers started together spread
+		if held && err == nil {
+			delay = min(delay, time.Second) // the server already waited
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(delay):
+		case <-f.again:
+			f.refused = refusal{}
+		}
+	}
+}
+
+// Check makes Run check the source now, and try a refused bundle again.
+func (f *Follower) Check() {
+	select {
+	case f.again <- struct{}{}:
+	default:
+	}
+}
+
+// take makes one check: it requests the bundle, and activates it if it is new.
+func (f *Follower) take(ctx context.Context, activate Activate) (held bool, err error) {
+	if f.unsaved {
+		f.save()
+	}
+	trust, err := f.trust()
+	if err != nil {
+		return false, err
+	}
+	if trust.digest != f.refused.trust {
+		f.refused = refusal{}
+	}
+	if age := f.options.Now().Sub(f.refused.at); age.Abs() > refusalTime {
+		f.refused = refusal{}
+	}
+	got, err := f.source.fetch(ctx, f.tag())
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("fetch bundle: %w", err)
+	case got.unchanged && f.refused.err == nil:
+		return got.held, trust.Verify(f.active) // the trust file may have changed
+	case got.unchanged:
+		return got.held, f.refused.err
+	}
+	sum := sha256.Sum256(got.data)
+	if f.refused.err != nil && sum == f.refused.digest {
+		f.refused.tag = got.tag
+		return got.held, f.refused.err
+	}
+	lasting, err := f.consider(ctx, got, trust, activate)
+	f.refused = refusal{}
+	if lasting && got.exact {
+		f.refused = refusal{f.options.Now(), trust.digest, got.tag, sum, err}
+	}
+	return got.held, err
+}
+
+// tag returns the tag of the version at the source that needs no further look.
+func (f *Follower) tag() string {
+	switch {
+	case f.refused.err != nil:
+		return f.refused.tag
+	case f.active != nil && f.active.Digest == f.floor.Digest && f.floor.Source == f.source.String():
+		return f.floor.Tag
+	}
+	return ""
+}
+
+// consider activates a bundle of the source if all checks pass. lasting means that the error
+// comes from the content, so that another try makes no difference.
+func (f *Follower) consider(ctx context.Context, got fetched, trust *Trust, activate Activate) (lasting bool, err error) {
+	b, err := Read(got.data)
+	if err != nil {
+		return true, err
+	}
+	if err := trust.Verify(b); err != nil {
+		return true, err
+	}
+	if err := f.accepts(b); err != nil {
+		return true, fmt.Errorf("refuse bundle: %w", err)
+	}
+	m := &b.Manifest
+	known := f.active != nil && f.active.Digest == b.Digest
+	if !known {
+		if err := m.Usable(f.options.Version, f.options.Now()); err != nil {
+			return true, fmt.Errorf("refuse bundle %d: %w", m.Serial, err)
+		}
+	}
+	stored, err := f.folder.disk.read(fileOf(m.Serial))
+	if err != nil || !bytes.Equal(stored, got.data) {
+		if err := f.folder.disk.replace(fileOf(m.Serial), got.data); err != nil {
+			return false, fmt.Errorf("store bundle %d: %w", m.Serial, err)
+		}
+	}
+	if !known {
+		if err := activate(ctx, b.Files()); err != nil {
+			var files diag.List
+			lasting := errors.As(err, &files)
+			return lasting, errors.Join(fmt.Errorf("load bundle %d: %w", m.Serial, err), f.folder.disk.remove(fileOf(m.Serial)))
+		}
+	}
+	f.activated(b, got.tag, f.source.String())
+	return false, nil
+}
+
+// activated records that a bundle is in service, and the tag that it has at a source.
+func (f *Follower) activated(b *Bundle, tag, source string) {
+	m := &b.Manifest
+	if f.active == nil || f.active.Digest != b.Digest {
+		f.options.Logger.Info("bundle activated", slog.String("name", m.Name), slog.Int64("serial", m.Serial), slog.String("digest", b.Digest))
+	}
+	f.active = b
+	if now := (record{m.Name, m.Serial, b.Digest, tag, source}); m.Serial >= f.floor.Serial && now != f.floor {
+		f.floor, f.unsaved = now, true
+	}
+	f.save()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.status.Name, f.status.Serial, f.status.Digest, f.status.Created, f.status.Expires = m.Name, m.Serial, b.Digest, m.Created, m.Expires
+}
+
+// save writes the record and removes bundles that are no longer needed. If that fails, the next
+// check tries it again: until then, a start finds the new bundle by its name.
+func (f *Follower) save() {
+	if f.unsaved {
+		if err := f.folder.setRecord(f.floor); err != nil {
+			f.options.Logger.Warn("write bundle record", slog.String("error", err.Error()))
+			return
+		}
+		f.unsaved = false
+	}
+	if err := f.folder.prune(f.active.Manifest.Serial, f.floor.Serial); err != nil {
+		f.options.Logger.Warn("remove old bundle", slog.String("error", err.Error()))
+	}
+}
+
+// report publishes the result of a check, and logs a problem when it is new.
+func (f *Follower) report(err error) {
+	f.mu.Lock()
+	before, now := f.status.Problem, ""
+	if err != nil {
+		now = err.Error()
+	} else {
+		f.status.Checked = f.options.Now()
+	}
+	f.status.Problem = now
+	f.mu.Unlock()
+	switch {
+	case now == before:
+	case now == "":
+		f.options.Logger.Info("bundle source in order again")
+	default:
+		f.options.Logger.Warn("keep active bundle", slog.String("problem", now))
+	}
+}
+
+// Status returns the state.
+func (f *Follower) Status() Status {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.status
+	if !s.Expires.IsZero() && !f.options.Now().Before(s.Expires) {
+		expired := "the active bundle expired at " + s.Expires.Format(time.RFC3339)
+		if s.Problem != "" {
+			expired += "; " + s.Problem
+		}
+		s.Problem = expired
+	}
+	return s
+}
+
+// Files are the files of the bundle that an engine loads. [Files.Use] replaces all of them at
+// once. An engine reads files only while it loads; the caller must not call Use during a load.
+type Files struct {
+	mu      sync.Mutex
+	current fs.FS
+}
+
+// Use replaces the files and returns the files before; nil the first time.
+func (f *Files) Use(files fs.FS) (before fs.FS) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before, f.current = f.current, files
+	return before
+}
+
+// Open opens a file of the current bundle.
+func (f *Files) Open(name string) (fs.File, error) {
+	f.mu.Lock()
+	current := f.current
+	f.mu.Unlock()
+	if current == nil {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return current.Open(name)
+}
