@@ -344,19 +344,20 @@ func (f *Follower) activated(b *Bundle, tag, source string) {
 	f.status.Name, f.status.Serial, f.status.Digest, f.status.Created, f.status.Expires = m.Name, m.Serial, b.Digest, m.Created, m.Expires
 }
 
-// save writes the record and removes bundles that are no longer needed. If that fails, the next
-// check tries it again: until then, a start finds the new bundle by its name.
+// save removes bundles that are no longer needed and writes the record. If that fails, the next
+// check tries it again: until then, a start finds the active bundle by its name.
 func (f *Follower) save() {
-	if f.unsaved {
-		if err := f.folder.setRecord(f.floor); err != nil {
-			f.options.Logger.Warn("write bundle record", slog.String("error", err.Error()))
-			return
-		}
-		f.unsaved = false
-	}
 	if err := f.folder.prune(f.active.Manifest.Serial, f.floor.Serial); err != nil {
 		f.options.Logger.Warn("remove old bundle", slog.String("error", err.Error()))
 	}
+	if !f.unsaved {
+		return
+	}
+	if err := f.folder.setRecord(f.floor); err != nil {
+		f.options.Logger.Warn("write bundle record", slog.String("error", err.Error()))
+		return
+	}
+	f.unsaved = false
 }
 
 // report publishes the result of a check, and logs a problem when it is new.

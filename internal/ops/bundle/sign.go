@@ -68,20 +68,7 @@ func Sign(data, keyFile []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, err := keyID(key)
-	if err != nil {
-		return nil, err
-	}
-	options := (&jose.SignerOptions{}).WithType(signatureType).WithHeader("kid", id)
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithmOf(key), Key: key}, options)
-	if err != nil {
-		return nil, fmt.Errorf("sign bundle: %w", err)
-	}
-	signed, err := signer.Sign(b.manifest)
-	if err != nil {
-		return nil, fmt.Errorf("sign bundle: %w", err)
-	}
-	text, err := signed.DetachedCompactSerialize()
+	id, text, err := sign(b.manifest, key, signatureType)
 	if err != nil {
 		return nil, fmt.Errorf("sign bundle: %w", err)
 	}
@@ -90,6 +77,24 @@ func Sign(data, keyFile []byte) ([]byte, error) {
 		return nil, fmt.Errorf("sign bundle: %w", err)
 	}
 	return b.encode()
+}
+
+// sign returns a detached JWS (RFC 7515) of a manifest, and the ID of the key.
+func sign(manifest []byte, key any, kind jose.ContentType) (id, text string, err error) {
+	if id, err = keyID(key); err != nil {
+		return "", "", err
+	}
+	options := (&jose.SignerOptions{}).WithType(kind).WithHeader("kid", id)
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithmOf(key), Key: key}, options)
+	if err != nil {
+		return "", "", err
+	}
+	signed, err := signer.Sign(manifest)
+	if err != nil {
+		return "", "", err
+	}
+	text, err = signed.DetachedCompactSerialize()
+	return id, text, err
 }
 
 func parsePrivateKey(text []byte) (any, error) {
@@ -228,12 +233,13 @@ func (t *Trust) Verify(b *Bundle) error {
 	if t.name != "" && b.Manifest.Name != t.name {
 		return fmt.Errorf("verify bundle: its name is %s, and only %s is trusted", b.Manifest.Name, t.name)
 	}
-	valid, bad := map[string]bool{}, 0
+	valid, unknown, bad := map[string]bool{}, 0, 0
 	for _, text := range b.signatures {
 		id := signerOf(text, b.manifest)
 		key, known := t.keys[id]
 		switch {
 		case !known:
+			unknown++
 		case verifies(text, b.manifest, key):
 			valid[id] = true
 		default:
@@ -244,7 +250,7 @@ func (t *Trust) Verify(b *Bundle) error {
 		return nil
 	}
 	var also strings.Builder
-	if unknown := len(b.signatures) - len(valid) - bad; unknown > 0 {
+	if unknown > 0 {
 		fmt.Fprintf(&also, ", %d by keys that are not trusted", unknown)
 	}
 	if bad > 0 {

@@ -23,6 +23,7 @@ type source struct {
 	client *http.Client
 	folder folder // for a download that was interrupted
 	wait   time.Duration
+	chunk  int // bytes that are kept at once
 }
 
 // fetched is the answer of a source.
@@ -66,7 +67,7 @@ func newSource(from string, f folder, wait time.Duration) (*source, error) {
 		}
 		return checkURL(r.URL)
 	}}
-	return &source{url: u, client: client, folder: f, wait: wait}, nil
+	return &source{url: u, client: client, folder: f, wait: wait, chunk: 64 << 10}, nil
 }
 
 func checkURL(u *url.URL) error {
@@ -140,7 +141,7 @@ func (s *source) download(ctx context.Context, tag string) (fetched, error) {
 		return fetched{}, err
 	}
 	defer response.Body.Close()
-	got := fetched{tag: response.Header.Get("ETag"), held: strings.Contains(response.Header.Get("Preference-Applied"), "wait")}
+	got := fetched{tag: tagOf(response), held: strings.Contains(response.Header.Get("Preference-Applied"), "wait")}
 	switch {
 	case response.StatusCode == http.StatusNotModified && tag != "":
 		return fetched{tag: tag, unchanged: true, held: got.held}, nil
@@ -164,7 +165,7 @@ func (s *source) download(ctx context.Context, tag string) (fetched, error) {
 	}
 	stalled := time.AfterFunc(idle, func() { cancel(fmt.Errorf("the server sent nothing for %s", idle)) })
 	defer stalled.Stop()
-	chunk := make([]byte, 256<<10)
+	chunk := make([]byte, s.chunk)
 	for got.data = have; ; stalled.Reset(idle) {
 		n, err := response.Body.Read(chunk)
 		if len(got.data)+n > MaxSize {
@@ -183,6 +184,14 @@ func (s *source) download(ctx context.Context, tag string) (fetched, error) {
 			return fetched{}, fmt.Errorf("%w after %d bytes: %w", errInterrupted, len(got.data), cmp.Or(context.Cause(ctx), err))
 		}
 	}
+}
+
+// tagOf returns the entity tag of a response, and "" for one that is too long to keep.
+func tagOf(r *http.Response) string {
+	if tag := r.Header.Get("ETag"); len(tag) <= 256 {
+		return tag
+	}
+	return ""
 }
 
 // startsAt reports whether a partial response starts at an offset and stays within the limit.
