@@ -194,9 +194,9 @@ func unfinished(command string) bool {
 const readmePort = "127.0.0.1:8080"
 
 func (r *reader) command(line string) (string, error) {
-	if line == "mcpd serve &" {
+	if serve, ok := strings.CutPrefix(line, "mcpd serve"); ok && strings.HasSuffix(line, " &") {
 		var err error
-		if r.daemon, err = startDaemon(r.program, r.dir, r.env, nil); err != nil {
+		if r.daemon, err = startDaemon(r.program, r.dir, r.env, strings.Fields(strings.TrimSuffix(serve, "&"))); err != nil {
 			return "", err
 		}
 		return r.public(r.daemon.serving) + "\n", nil

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -56,15 +58,29 @@ func (f *serveFlags) openBundles(e env, logger *slog.Logger, o *engine.Options) 
 	if b.source == "" {
 		return nil
 	}
+	source := b.source
+	if !strings.Contains(source, "://") {
+		source = e.resolve(source)
+	}
 	var err error
 	b.follower, err = bundle.New(bundle.Options{
-		Source: b.source, Trust: func() ([]byte, error) { return e.disk.readFile(e.resolve(b.trust)) }, Dir: e.resolve(f.files.dir),
+		Source: source, Trust: func() ([]byte, error) { return b.readTrust(e) }, Dir: e.resolve(f.files.dir),
 		Poll: b.poll, Wait: bundleWait, Version: version(), Now: e.now, Logger: logger,
 	})
 	if err != nil {
 		return usageError("%v", err)
 	}
 	return setBundle(o, &b.files)
+}
+
+// readTrust reads the trust file, which must belong to the operator alone.
+func (b *bundleFlags) readTrust(e env) ([]byte, error) {
+	name := e.resolve(b.trust)
+	info, err := e.disk.stat(name)
+	if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&0o002 != 0 {
+		return nil, fmt.Errorf("%s is writable by every user", b.trust)
+	}
+	return e.disk.readFile(name)
 }
 
 // start loads the files for the first time: a directory, or the newest bundle.

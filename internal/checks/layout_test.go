@@ -68,7 +68,7 @@ var doors = map[string][]string{
 	"github.com/jackc/pgx":                {"internal/base/state/postgres", "internal/host/sqldb/postgres"},
 	"golang.org/x/oauth2":                 {"internal/host/oauth"},
 	"github.com/coreos/go-oidc":           {"internal/auth/oidc"},
-	"github.com/go-jose/go-jose":          {"internal/auth/oidc"},
+	"github.com/go-jose/go-jose":          {"internal/auth/oidc", "internal/ops/bundle"},
 	"go.opentelemetry.io/":                {"internal/ops/telemetry"},
 	"github.com/prometheus/client_golang": {"internal/ops/telemetry"},
 	"google.golang.org/protobuf":          {"internal/ops/telemetry"},

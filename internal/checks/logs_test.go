@@ -36,6 +36,7 @@ var noRequest = map[string]string{
 	"internal/protocol/mcp Stream.terminate":              aConnection,
 	"internal/base/state":                                 aServer,
 	"internal/base/state/postgres":                        aServer,
+	"internal/ops/bundle":                                 aServer,
 	"internal/ops/systemd":                                aServer,
 	"internal/ops/telemetry":                              aServer,
 	"internal/protocol/transport/websocket client.reject": aConnection,

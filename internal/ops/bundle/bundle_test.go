@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/elliptic"
 	"io/fs"
+	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -150,6 +151,33 @@ func TestUsable_versionsAndExpiry(t *testing.T) {
 	m := Manifest{Expires: today}
 	if m.Usable("1.0.0", today.Add(-time.Second)) != nil || m.Usable("1.0.0", today) == nil {
 		t.Error("a bundle is usable until it expires")
+	}
+}
+
+// TestRead_bundleOfAnEarlierBuild reads a bundle that was built once and stored: another tar or JSON
+// encoder must not make mcpd refuse the bundles that devices have.
+func TestRead_bundleOfAnEarlierBuild(t *testing.T) {
+	data, err := os.ReadFile("testdata/stored.bundle")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := Read(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("testdata/stored.pub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	trust, err := ParseTrust(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := trust.Verify(b); err != nil {
+		t.Error(err)
+	}
+	if b.Digest != "d50c99eabbca5c02c99441fd03442ab5693bebbc562a95cae38c7cd03488bc23" {
+		t.Errorf("the digest is %s", b.Digest)
 	}
 }
 

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/ops/bundle"
+)
+
+// release makes bundles with one tool, which returns the serial number.
+type release struct{ private, public []byte }
+
+func newRelease(t *testing.T) release {
+	t.Helper()
+	open, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err := x509.MarshalPKIXPublicKey(open)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return release{pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: public})}
+}
+
+func (r release) bundle(t *testing.T, serial int64) []byte {
+	t.Helper()
+	tool := fmt.Sprintf("tool \"serial\" {\n  run = <<JS\n    return %d;\n  JS\n}\n", serial)
+	data, err := bundle.Pack(fstest.MapFS{
+		"mcpd.hcl": {Data: []byte("server { name = \"shop\" }\n")}, "tools.d/serial.hcl": {Data: []byte(tool)},
+		"tools.d/text.txt": {Data: []byte(strings.Repeat("text ", 100_000))},
+	}, bundle.Manifest{Name: "shop", Serial: serial, Created: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, err = bundle.Sign(data, r.private); err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// TestBundle_killedServerServesAgain kills mcpd while it downloads and activates bundles. Without
+// its site it must start again, with the last bundle that was in service or a newer one.
+func TestBundle_killedServerServesAgain(t *testing.T) {
+	t.Parallel()
+	r, dir := newRelease(t), t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "release.pub"), r.public, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var offer atomic.Pointer[[]byte]
+	var sent atomic.Int64 // bytes to send before the server is killed; negative sends everything
+	kill := make(chan struct{}, 1)
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		data := offer.Load()
+		if data == nil {
+			http.Error(w, "closed", http.StatusServiceUnavailable)
+			return
+		}
+		n := int(sent.Load())
+		if n < 0 {
+			_, _ = w.Write(*data)
+			return
+		}
+		w.Header().Set("Content-Length", fmt.Sprint(len(*data)))
+		_, _ = w.Write((*data)[:min(n, len(*data))])
+		_ = http.NewResponseController(w).Flush()
+		select {
+		case kill <- struct{}{}:
+		default:
+		}
+		if n < len(*data) {
+			panic(http.ErrAbortHandler)
+		}
+	}))
+	t.Cleanup(site.Close)
+	program := buildDaemon(t)
+	var d *daemon
+	t.Cleanup(func() { d.kill() })
+	start := func() *daemon {
+		d, err := startDaemon(program, dir, os.Environ(), []string{"--bundle", site.URL, "--trust", "release.pub", "--bundle-dir", "kept", "--bundle-poll", "100ms"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	serving := func(d *daemon) (serial int64) {
+		_, body, err := d.exchange(http.MethodPost, "/mcp/execute", []byte(`{"tool":"serial","arguments":{}}`), nil)
+		var answer struct{ Result int64 }
+		if err != nil || json.Unmarshal(body, &answer) != nil || answer.Result == 0 {
+			t.Fatalf("call: %v %s", err, body)
+		}
+		return answer.Result
+	}
+	first := r.bundle(t, 1)
+	offer.Store(&first)
+	sent.Store(-1)
+	d = start()
+	last := serving(d)
+	for serial := int64(2); serial < 10; serial++ {
+		next := r.bundle(t, serial)
+		sent.Store(int64(len(next)) * (serial - 2) / 5) // from nothing to everything
+		offer.Store(&next)
+		<-kill
+		d.kill()
+		offer.Store(nil)
+		d = start()
+		now := serving(d)
+		if now < last || now > serial {
+			t.Fatalf("serving %d after %d was in service and %d offered", now, last, serial)
+		}
+		t.Logf("killed with %d of %d bytes sent: %d serves", min(sent.Load(), int64(len(next))), len(next), now)
+		sent.Store(-1)
+		offer.Store(&next)
+		if _, err := d.waitFor(regexp.MustCompile(fmt.Sprintf(`bundle activated.*serial=%d|%d`, serial, now))); err != nil {
+			t.Fatal(err)
+		}
+		last = now
+		select {
+		case <-kill:
+		default:
+		}
+	}
+	d.kill()
+	files, err := filepath.Glob(filepath.Join(dir, "kept", "*.bundle"))
+	if err != nil || len(files) < 2 || len(files) > 3 {
+		t.Errorf("kept %v, %v", files, err)
+	}
+}
+
+// TestBundle_longPoll requires that a server which waits for a new bundle is asked again at once.
+func TestBundle_longPoll(t *testing.T) {
+	t.Parallel()
+	r, dir := newRelease(t), t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "release.pub"), r.public, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	one, two := r.bundle(t, 1), r.bundle(t, 2)
+	asked, release := make(chan string, 100), make(chan struct{})
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		data, tag := one, `"one"`
+		if request.Header.Get("If-None-Match") == tag {
+			asked <- request.Header.Get("Prefer")
+			select {
+			case <-release:
+			case <-request.Context().Done():
+				return
+			}
+			data, tag = two, `"two"`
+		}
+		w.Header().Set("ETag", tag)
+		w.Header().Set("Preference-Applied", "wait")
+		http.ServeContent(w, request, "", time.Time{}, bytes.NewReader(data))
+	}))
+	t.Cleanup(site.Close)
+	d, err := startDaemon(buildDaemon(t), dir, os.Environ(), []string{"--bundle", site.URL, "--trust", "release.pub", "--bundle-dir", "kept", "--bundle-poll", "1h"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.kill)
+	if prefer := <-asked; prefer != "wait=50" {
+		t.Errorf("the request prefers %q", prefer)
+	}
+	close(release)
+	if _, err := d.waitFor(regexp.MustCompile(`bundle activated.*serial=2`)); err != nil {
+		t.Fatal(err)
+	}
+}
