@@ -121,9 +121,9 @@ func (f *Follower) trust() (*Trust, error) {
 }
 
 // Start activates the newest bundle of the directory, or else the bundle of the source. It
-// returns an error if neither can be activated. An expired bundle is activated if it was active
-// before: expiry reports that newer bundles are withheld, and must not stop a server that cannot
-// reach its source.
+// returns an error if neither can be activated. A bundle that expired since it was stored is
+// activated: expiry reports that newer bundles are withheld, and must not stop a server that
+// cannot reach its source.
 func (f *Follower) Start(ctx context.Context, activate Activate) error {
 	trust, err := f.trust()
 	if err != nil {
@@ -186,16 +186,12 @@ func (f *Follower) stored(serial int64, trust *Trust) (*Bundle, error) {
 	if err := trust.Verify(b); err != nil {
 		return nil, err
 	}
-	now := f.options.Now()
-	if serial <= f.floor.Serial { // it was active before
-		now = b.Manifest.Created
-	}
 	if serial >= f.floor.Serial {
 		if err := f.accepts(b); err != nil {
 			return nil, err
 		}
 	}
-	return b, b.Manifest.Usable(f.options.Version, now)
+	return b, b.Manifest.Usable(f.options.Version, b.Manifest.Created) // it had not expired when it was stored
 }
 
 // accepts returns an error if the bundle must not follow the bundles that were active before.
@@ -305,11 +301,12 @@ func (f *Follower) consider(ctx context.Context, got fetched, trust *Trust, acti
 		return true, fmt.Errorf("refuse bundle: %w", err)
 	}
 	m := &b.Manifest
-	known := f.active != nil && f.active.Digest == b.Digest
-	if !known {
-		if err := m.Usable(f.options.Version, f.options.Now()); err != nil {
-			return true, fmt.Errorf("refuse bundle %d: %w", m.Serial, err)
-		}
+	known, now := f.active != nil && f.active.Digest == b.Digest, f.options.Now()
+	if b.Digest == f.floor.Digest { // it was active, and may only be damaged in the directory
+		now = m.Created
+	}
+	if err := m.Usable(f.options.Version, now); err != nil {
+		return true, fmt.Errorf("refuse bundle %d: %w", m.Serial, err)
 	}
 	stored, err := f.folder.disk.read(fileOf(m.Serial))
 	if err != nil || !bytes.Equal(stored, got.data) {
@@ -320,8 +317,11 @@ func (f *Follower) consider(ctx context.Context, got fetched, trust *Trust, acti
 	if !known {
 		if err := activate(ctx, b.Files()); err != nil {
 			var files diag.List
-			lasting := errors.As(err, &files)
-			return lasting, errors.Join(fmt.Errorf("load bundle %d: %w", m.Serial, err), f.folder.disk.remove(fileOf(m.Serial)))
+			lasting, err = errors.As(err, &files), fmt.Errorf("load bundle %d: %w", m.Serial, err)
+			if m.Serial > f.floor.Serial {
+				err = errors.Join(err, f.folder.disk.remove(fileOf(m.Serial)))
+			}
+			return lasting, err
 		}
 	}
 	f.activated(b, got.tag, f.source.String())
