@@ -46,6 +46,8 @@ var layout = map[string][]string{
 	"examples/observability":   {"internal/base/observe", "internal/ops/telemetry", "internal/base/yaml"},
 	"examples/embed":           {"engine", "serve", "identity", "scripting", "scripting/worker"},
 	"examples/...":             {"engine", "serve", "identity", "scripting", "call"},
+
+	"internal/base/state/postgres": {"call"},
 }
 
 // doors lists the only packages that may import a dependency. A prefix covers every

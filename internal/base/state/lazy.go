@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -47,6 +48,9 @@ type Lazy struct {
 	// it. While the database cannot be reached, it tries again for patience.
 	Database     func() (*Database, error)
 	OpenDatabase func(d Database, o Options, patience time.Duration) (Store, error)
+	// InDatabase reports whether Database returns a database or an error, without waiting; nil for
+	// false.
+	InDatabase func() bool
 	// Optional means that a file that cannot be opened is not an error: the store is
 	// then in memory, and a warning is logged.
 	Optional bool
@@ -59,6 +63,17 @@ type Lazy struct {
 	timer  *time.Timer
 	tried  bool // to open a database
 	closed bool
+
+	shared atomic.Pointer[bool] // whether the open store is in a database
+}
+
+// Shared reports whether the open store, or the one that Open opens, is in a database. It does not
+// wait.
+func (l *Lazy) Shared() bool {
+	if p := l.shared.Load(); p != nil {
+		return *p
+	}
+	return l.InDatabase != nil && l.InDatabase()
 }
 
 func (l *Lazy) Open() (Store, error) {
@@ -70,36 +85,37 @@ func (l *Lazy) Open() (Store, error) {
 	case l.closed:
 		return nil, errors.New("the state store is closed")
 	}
-	store, err := l.make()
+	store, shared, err := l.make()
 	if err != nil {
 		return nil, err
 	}
 	l.store = store
+	l.shared.Store(&shared)
 	l.timer = time.AfterFunc(sweepEvery, l.sweep)
 	return store, nil
 }
 
-func (l *Lazy) make() (Store, error) {
+func (l *Lazy) make() (store Store, shared bool, err error) {
 	if l.Database != nil {
 		if d, err := l.Database(); err != nil || d != nil {
-			return l.makeShared(d, err)
+			store, err = l.makeShared(d, err)
+			return store, true, err
 		}
 	}
 	if l.Path == "" {
-		return NewMemory(l.Options), nil
+		return NewMemory(l.Options), false, nil
 	}
 	if !l.Optional {
-		return l.File(l.Path, l.Options, patience)
+		store, err = l.File(l.Path, l.Options, patience)
+		return store, false, err
 	}
-	err := os.MkdirAll(filepath.Dir(l.Path), 0o700)
-	if err == nil {
-		var store Store
+	if err = os.MkdirAll(filepath.Dir(l.Path), 0o700); err == nil {
 		if store, err = l.File(l.Path, l.Options, optionalPatience); err == nil {
-			return store, nil
+			return store, false, nil
 		}
 	}
 	l.log().Warn("open state file", slog.String("fallback", "memory"), slog.String("error", err.Error()))
-	return NewMemory(l.Options), nil
+	return NewMemory(l.Options), false, nil
 }
 
 // makeShared opens the store in a database.

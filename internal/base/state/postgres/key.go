@@ -277,6 +277,11 @@ func (c *atRest) open(table, row string, stored []byte) ([]byte, error) {
 	return nil, errOtherKey
 }
 
+// isCurrent reports whether seal uses the key of a stored form.
+func (c *atRest) isCurrent(stored []byte) bool {
+	return len(c.keys) == 0 || len(stored) >= 5 && [4]byte(stored[1:5]) == c.keys[0].id
+}
+
 // label binds encrypted bytes to a row.
 func label(table, row string) []byte {
 	return append(binary.AppendUvarint(nil, uint64(len(table))), table+row...)

@@ -52,6 +52,8 @@ type hooks struct {
 	frozen bool
 	// deaf does without notifications, and unpolled without the regular poll.
 	deaf, unpolled bool
+	// counters replaces maxCounters.
+	counters int
 }
 
 // Open opens the store, and creates its schema if it is missing. While the database cannot be reached, it
@@ -86,8 +88,7 @@ func open(d state.Database, o state.Options, patience time.Duration, h hooks) (*
 		}
 		if isPermanent(err) || time.Now().After(until) {
 			s.cancel()
-			s.pool.Close()
-			s.vital.Close()
+			s.closePools()
 			return nil, fmt.Errorf("open the state store: %w", err)
 		}
 		time.Sleep(min(100*time.Millisecond, max(0, time.Until(until))))

@@ -60,8 +60,10 @@ func (s *store) tendAlways() {
 	}
 }
 
-// tend buries replicas that are presumed dead, if any, and repairs the work of this replica.
+// tend buries replicas that are presumed dead, if any, and repairs the work and the places of limits of
+// this replica.
 func (s *store) tend(stale bool) (err error) {
+	s.counter.renew()
 	if stale {
 		err = s.bury("")
 	}

@@ -29,6 +29,7 @@ type store struct {
 	// Fixed at creation.
 	pool    *pgxpool.Pool
 	vital   *pgxpool.Pool // one connection, for heartbeats
+	counter *counter
 	config  *pgx.ConnConfig
 	place   string
 	schema  string
@@ -81,13 +82,23 @@ func newStore(config *pgxpool.Config, schema string, o state.Options, h hooks) *
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	one := config.Copy()
 	one.MaxConns, one.MinConns, one.MinIdleConns = 1, 0, 0
-	for pool, c := range map[**pgxpool.Pool]*pgxpool.Config{&s.pool: config, &s.vital: one} {
+	count := one.Copy()
+	// A table without statistics may seem small. The plans of count_1 are kept while it grows.
+	count.ConnConfig.RuntimeParams["enable_seqscan"], count.ConnConfig.RuntimeParams["jit"] = "off", "off"
+	s.counter = newCounter(s)
+	for pool, c := range map[**pgxpool.Pool]*pgxpool.Config{&s.pool: config, &s.vital: one, &s.counter.pool: count} {
 		var err error
 		if *pool, err = pgxpool.NewWithConfig(s.ctx, c); err != nil {
 			panic("state: a parsed configuration is refused: " + err.Error())
 		}
 	}
 	return s
+}
+
+func (s *store) closePools() {
+	s.pool.Close()
+	s.vital.Close()
+	s.counter.pool.Close()
 }
 
 // run starts the goroutines beside the methods. Close waits for them.
@@ -316,6 +327,9 @@ func (s *store) Sweep() error {
 	if err == nil {
 		err = s.dropKeys()
 	}
+	if err == nil {
+		err = s.counter.sweep()
+	}
 	s.kick()
 	return err
 }
@@ -351,8 +365,7 @@ func (s *store) Close() error {
 	s.mu.Unlock()
 	s.cancel()
 	s.beside.Wait()
-	defer s.vital.Close()
-	defer s.pool.Close()
+	defer s.closePools()
 	ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
 	defer cancel()
 	err := s.pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error { return s.buryIn(ctx, c.Conn(), me.id) })

@@ -1,0 +1,679 @@
+package postgres
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/base/state"
+)
+
+const (
+	// countTimeout bounds one batch.
+	countTimeout = 2 * time.Second
+	// resetFor is the time after a failed batch in which its statement may still reach the database.
+	resetFor = time.Minute
+	// batchCharges is the number of charges after which a batch takes no further request.
+	batchCharges = 512
+	// maxCounters bounds the keys of all limits with counters of their own. Beyond it, new keys of a limit
+	// share a counter.
+	maxCounters = 1_000_000
+	// maxSpan bounds an interval and the time of a burst in nanoseconds, so that no sum exceeds a bigint.
+	maxSpan = math.MaxInt64 / 5
+)
+
+// A counter counts calls against limits for all replicas. It is the [call.LimitStore] of the store.
+//
+// Each replica has at most one statement under way. Requests that arrive meanwhile make up the next
+// batch, in the order of their arrival, so that a busy key costs one statement per batch and not per
+// call. count_1 decides a batch while it holds the locks of its keys, so no limit is exceeded.
+//
+// The database has one number of running calls for each key and replica. This replica knows its own
+// places, and writes the absolute number when it frees one. It writes all its numbers again after a
+// statement whose result was lost, and over a new connection, since a crash of the database empties the
+// tables.
+type counter struct {
+	// Fixed at creation.
+	s    *store
+	pool *pgxpool.Pool // one connection
+
+	mu      sync.Mutex
+	queue   []*request
+	sending bool // a goroutine sends batches
+	failing bool // the last batch failed
+	held    map[string]*holding
+	// stale are the keys whose number of places in the database may be wrong.
+	stale map[string]bool
+	rows  int64 // counters in the database, about
+	// overflown is set when a key has no counter of its own.
+	overflown bool
+	// conn and me sent the last batch; conn is nil if the next one resets the places.
+	conn *pgx.Conn
+	me   replica
+	// resetUntil is the time until when each heartbeat resets the places.
+	resetUntil time.Time
+	secret     []byte
+}
+
+// A holding is the places of a key that calls of this replica hold.
+type holding struct {
+	ends map[string]time.Time // by place
+	// soonest is not after the first end.
+	soonest time.Time
+}
+
+// A request is one Take, or one Release without charges. verdict and err are set before done is closed.
+type request struct {
+	charges []charge
+	done    chan struct{}
+	verdict call.LimitVerdict
+	err     error
+	tries   int
+	// abandoned is set when nobody waits any more; mu of the counter is held.
+	abandoned bool
+}
+
+// A charge is a charge in the form of count_1.
+type charge struct {
+	key             string
+	limit           *call.LimitCharge
+	interval, burst int64 // 0 without a rate
+	most            int64
+	hold            time.Duration
+	place           string
+	mustAdd         bool // the key is that of the overflow
+}
+
+func newCounter(s *store) *counter {
+	return &counter{s: s, held: map[string]*holding{}, stale: map[string]bool{}}
+}
+
+// SharedLimits returns the limits that all replicas count together, with a secret that they share.
+func (s *store) SharedLimits() (*call.SharedLimits, error) {
+	if _, err := s.replica(); err != nil {
+		return nil, err
+	}
+	c := s.counter
+	c.mu.Lock()
+	secret := c.secret
+	c.mu.Unlock()
+	if secret == nil {
+		var err error
+		if secret, err = c.loadSecret(); err != nil {
+			return nil, fmt.Errorf("read the secret of limits: %w", err)
+		}
+	}
+	return &call.SharedLimits{Store: c, Secret: secret}, nil
+}
+
+// loadSecret reads the secret, which the first replica makes. It encrypts one of an old key again.
+func (c *counter) loadSecret() (secret []byte, err error) {
+	var rows int64
+	err = c.s.do(func(ctx context.Context, conn *pgxpool.Conn) error {
+		made := make([]byte, 32)
+		rand.Read(made)
+		if _, err := conn.Exec(ctx, c.s.q(`INSERT INTO {s}.secrets VALUES ('limits', $1) ON CONFLICT DO NOTHING`), c.s.cipher.seal("secret", "limits", made)); err != nil {
+			return err
+		}
+		var sealed []byte
+		err := conn.QueryRow(ctx, c.s.q(`SELECT secret, (SELECT count(*) FROM {s}.counters) FROM {s}.secrets WHERE name = 'limits'`)).Scan(&sealed, &rows)
+		if err != nil {
+			return err
+		}
+		if secret, err = c.s.cipher.open("secret", "limits", sealed); err != nil {
+			return err
+		}
+		if !c.s.cipher.isCurrent(sealed) {
+			_, err = conn.Exec(ctx, c.s.q(`UPDATE {s}.secrets SET secret = $1 WHERE name = 'limits' AND secret = $2`), c.s.cipher.seal("secret", "limits", secret), sealed)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.secret, c.rows = secret, rows
+	return secret, nil
+}
+
+// Take implements [call.LimitStore].
+func (c *counter) Take(ctx context.Context, charges []call.LimitCharge) (call.LimitVerdict, error) {
+	r := &request{charges: make([]charge, len(charges)), done: make(chan struct{})}
+	for i := range charges {
+		r.charges[i] = chargeOf(&charges[i])
+	}
+	if err := c.send(ctx, r); err != nil {
+		return call.LimitVerdict{}, err
+	}
+	return r.verdict, r.err
+}
+
+func chargeOf(l *call.LimitCharge) charge {
+	c := charge{key: string(digest(l.Key)), limit: l, most: int64(max(l.Concurrency, 0)), hold: min(l.Hold, maxSpan), place: l.Place}
+	if l.Calls > 0 && l.Per > 0 {
+		calls := int64(l.Calls)
+		c.interval = min((int64(l.Per)-1)/calls+1, maxSpan)
+		c.burst = maxSpan
+		if burst := int64(max(l.Burst, 1)); burst < maxSpan/c.interval {
+			c.burst = burst * c.interval
+		}
+	}
+	return c
+}
+
+// overflowKey returns the key that keys of a limit without a counter share.
+func overflowKey(l *call.LimitCharge) string {
+	return string(digest(fmt.Sprintf("overflow %d %d %d %s", l.Calls, l.Per, l.Concurrency, l.Limit)))
+}
+
+// Release implements [call.LimitStore]. A place that could not be freed is freed by a later batch.
+func (c *counter) Release(ctx context.Context, charges []call.LimitCharge) error {
+	freed := false
+	c.mu.Lock()
+	for i := range charges {
+		l := &charges[i]
+		freed = c.free(string(digest(l.Key)), l.Place) || c.overflown && c.free(overflowKey(l), l.Place) || freed
+	}
+	away := c.away()
+	c.mu.Unlock()
+	if !freed || away {
+		return nil
+	}
+	r := &request{done: make(chan struct{})}
+	if err := c.send(ctx, r); err != nil {
+		return err
+	}
+	return r.err
+}
+
+// free removes a place of a key, if it is held; mu is held.
+func (c *counter) free(key, place string) bool {
+	h := c.held[key]
+	if h == nil {
+		return false
+	}
+	if _, held := h.ends[place]; !held {
+		return false
+	}
+	delete(h.ends, place)
+	c.stale[key] = true
+	return true
+}
+
+// renew writes the places again if that may be needed, and so finds out whether the database has them.
+func (c *counter) renew() {
+	now := c.s.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key := range c.held {
+		c.prune(key, now)
+	}
+	again := now.Before(c.resetUntil)
+	if again {
+		c.conn = nil
+	}
+	if again || len(c.held)+len(c.stale) > 0 {
+		_ = c.add(&request{done: make(chan struct{})}) // the store is closed
+	}
+}
+
+// errAway is the error while neither heartbeats nor batches reach the database, so that calls do not
+// wait in vain.
+var errAway = errors.New("the state database cannot be reached")
+
+// send waits until a request is decided, or ctx ends.
+func (c *counter) send(ctx context.Context, r *request) error {
+	c.mu.Lock()
+	err := c.add(r)
+	c.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	select {
+	case <-r.done:
+		return nil
+	case <-ctx.Done():
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-r.done:
+		return nil
+	default:
+		r.abandoned = true
+		return context.Cause(ctx)
+	}
+}
+
+// add adds a request to the next batch; mu is held.
+func (c *counter) add(r *request) error {
+	if len(r.charges) > 0 && c.away() {
+		return errAway
+	}
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	if c.s.closed {
+		return state.ErrClosed
+	}
+	c.queue = append(c.queue, r)
+	if !c.sending {
+		c.sending = true
+		c.s.beside.Go(c.sendAll)
+	}
+	return nil
+}
+
+// away reports whether the database is away; mu is held.
+func (c *counter) away() bool {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	return c.s.away && c.failing
+}
+
+// sendAll sends batches until no request is left.
+func (c *counter) sendAll() {
+	for {
+		runtime.Gosched() // the callers of the last batch may have requests for this one
+		b := c.next()
+		if b == nil {
+			return
+		}
+		c.settle(b, c.run(b))
+	}
+}
+
+// A batch is the arguments and the results of count_1.
+type batch struct {
+	requests []*request
+	// asserted are the keys whose places are written, with their number and the time that is left.
+	asserted map[string]bool
+	// reset removes the places of all other keys.
+	reset   bool
+	keys    [][]byte
+	may     []bool // the key may be added
+	charges []int64
+	reply   []int64
+}
+
+// next returns the next batch, or nil.
+func (c *counter) next() *batch {
+	now := c.s.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := &batch{asserted: map[string]bool{}}
+	slots := map[string]bool{}
+	taken, charges := 0, 0
+	for _, r := range c.queue {
+		if charges > 0 && charges+len(r.charges) > batchCharges {
+			break
+		}
+		taken++
+		if r.abandoned {
+			continue
+		}
+		b.requests = append(b.requests, r)
+		charges += len(r.charges)
+		for i := range r.charges {
+			a := &r.charges[i]
+			slots[a.key] = slots[a.key] || a.mustAdd
+			if a.most > 0 {
+				c.prune(a.key, now)
+			}
+		}
+	}
+	c.queue = slices.Delete(c.queue, 0, taken)
+	if len(b.requests) == 0 { // and the queue is empty
+		c.sending = false
+		return nil
+	}
+	room := c.rows < int64(cmp.Or(c.s.hooks.counters, maxCounters))
+	index := make(map[string]int64, len(slots))
+	for _, key := range slices.Sorted(maps.Keys(slots)) {
+		b.keys, b.may = append(b.keys, []byte(key)), append(b.may, room || slots[key])
+		index[key] = int64(len(b.keys))
+	}
+	for n, r := range b.requests {
+		for _, a := range r.charges {
+			b.charges = append(b.charges, int64(n+1), index[a.key], a.interval, a.burst, a.most, int64(a.hold))
+		}
+	}
+	return b
+}
+
+// prune removes the places of a key whose hold has ended; mu is held.
+func (c *counter) prune(key string, now time.Time) {
+	h := c.held[key]
+	if h == nil || now.Before(h.soonest) {
+		return
+	}
+	h.soonest = now.Add(maxSpan)
+	for place, ends := range h.ends {
+		if !ends.After(now) {
+			delete(h.ends, place)
+			c.stale[key] = true
+		} else if ends.Before(h.soonest) {
+			h.soonest = ends
+		}
+	}
+}
+
+// run sends a batch.
+func (c *counter) run(b *batch) error {
+	return c.s.asReplica("count", func(me replica) error {
+		err := c.s.doWithin(c.pool, countTimeout, func(ctx context.Context, conn *pgxpool.Conn) error {
+			keys, running, left := c.assert(b, conn.Conn(), me)
+			return conn.QueryRow(ctx, c.s.q(`SELECT {s}.count_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`),
+				me.fence, c.s.givenNanos(), b.reset, keys, running, left, b.keys, b.may, len(b.requests), b.charges).Scan(&b.reply)
+		})
+		switch {
+		case err != nil:
+			return err
+		case b.reply[0] == dead:
+			return errDead
+		}
+		return nil
+	})
+}
+
+// assert returns the keys whose places the batch writes, their numbers, and the nanoseconds left.
+func (c *counter) assert(b *batch, conn *pgx.Conn, me replica) (keys [][]byte, running []int32, left []int64) {
+	now := c.s.Now()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if conn != c.conn || me != c.me {
+		for key := range c.held {
+			c.stale[key] = true
+		}
+		c.conn, c.me, b.reset = conn, me, true
+	}
+	maps.Copy(b.asserted, c.stale)
+	clear(c.stale)
+	for _, key := range slices.Sorted(maps.Keys(b.asserted)) {
+		n, last := 0, now
+		if h := c.held[key]; h != nil {
+			n = len(h.ends)
+			for _, ends := range h.ends {
+				if ends.After(last) {
+					last = ends
+				}
+			}
+		}
+		keys, running, left = append(keys, []byte(key)), append(running, int32(n)), append(left, int64(last.Sub(now)))
+	}
+	return keys, running, left
+}
+
+// settle gives the results of a batch to its requests.
+func (c *counter) settle(b *batch, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failing = err != nil
+	if err != nil {
+		c.conn = nil // so that the next batch resets the places
+		c.resetUntil = c.s.Now().Add(resetFor)
+		maps.Copy(c.stale, b.asserted)
+	} else {
+		c.rows += b.reply[2]
+		for key := range b.asserted {
+			if h := c.held[key]; h != nil && len(h.ends) == 0 {
+				delete(c.held, key)
+			}
+		}
+	}
+	first := int64(1) // the number of the first charge of a request
+	for n, r := range b.requests {
+		r.err = err
+		if err != nil || c.decided(r, first, b.reply[3+2*n], b.reply[4+2*n], b) {
+			close(r.done)
+		}
+		first += int64(len(r.charges))
+	}
+}
+
+// decided notes the reply to a request, or returns false if it must be sent again; mu is held.
+func (c *counter) decided(r *request, first, over, wait int64, b *batch) bool {
+	switch {
+	case over < 0 && c.retry(r, int(-over-first), b):
+		return false
+	case over < 0:
+		r.err = errors.New("the counter of a limit is removed again and again")
+	case over > 0:
+		r.verdict = call.LimitVerdict{Over: int(over - first), Busy: wait < 0, Wait: time.Duration(max(wait, -wait))}
+	default:
+		r.verdict.Taken = true
+		c.hold(r, time.Unix(0, b.reply[1]))
+	}
+	return true
+}
+
+// retry puts a request into the next batch, since a charge has no counter: it was just removed, or there
+// are too many. mu is held.
+func (c *counter) retry(r *request, i int, b *batch) bool {
+	a := &r.charges[i]
+	if r.tries++; r.tries > 2*len(r.charges)+2 {
+		return false
+	}
+	if n, _ := slices.BinarySearchFunc(b.keys, []byte(a.key), bytes.Compare); !b.may[n] {
+		a.key, a.mustAdd, c.overflown = overflowKey(a.limit), true, true
+	}
+	c.queue = append(c.queue, r)
+	return true
+}
+
+// hold notes the places of a request; mu is held. If nobody waits for it, its places are free.
+func (c *counter) hold(r *request, now time.Time) {
+	for _, a := range r.charges {
+		if a.most == 0 {
+			continue
+		}
+		if r.abandoned {
+			c.stale[a.key] = true
+			continue
+		}
+		h, ends := c.held[a.key], now.Add(a.hold)
+		if h == nil {
+			h = &holding{ends: map[string]time.Time{}, soonest: ends}
+			c.held[a.key] = h
+		}
+		if ends.Before(h.soonest) {
+			h.soonest = ends
+		}
+		h.ends[a.place] = ends
+	}
+}
+
+// sweep removes counters in their initial state, and places of dead replicas. The oldest replica does
+// it for all.
+func (c *counter) sweep() error {
+	me, err := c.s.replica()
+	if err != nil {
+		return err
+	}
+	const most = 16 * sweepBatch // a statement starts at the first row
+	for removed := int64(most); removed == most; {
+		err := c.s.do(func(ctx context.Context, conn *pgxpool.Conn) error {
+			return conn.QueryRow(ctx, c.s.q(`SELECT {s}.sweep_counters_1($1, $2, $3)`), me.id, c.s.givenNanos(), most).Scan(&removed)
+		})
+		if err != nil {
+			return fmt.Errorf("remove counters of limits: %w", err)
+		}
+	}
+	var rows int64
+	err = c.s.do(func(ctx context.Context, conn *pgxpool.Conn) error {
+		return conn.QueryRow(ctx, c.s.q(`SELECT count(*) FROM {s}.counters`)).Scan(&rows)
+	})
+	if err != nil {
+		return fmt.Errorf("count counters of limits: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rows = rows
+	return nil
+}
+
+// givenNanos returns the time of Options.Now in nanoseconds, or nil for the database's.
+func (s *store) givenNanos() *int64 {
+	if s.options.Now == nil {
+		return nil
+	}
+	now := s.options.Now().UnixNano()
+	return &now
+}
+
+// counting is the step of the schema for limits. Its times are nanoseconds since 1970. The tables are
+// not logged: counts need not survive a crash, and a commit does not wait for the disk.
+const counting = `
+-- A secret that the replicas share, such as that of the keys of limits.
+CREATE TABLE {s}.secrets (
+	name   text  PRIMARY KEY,
+	secret bytea NOT NULL
+);
+-- The burst of a key is complete again at its theoretical arrival time (GCRA). Whoever charges a key locks its row,
+-- and several in their order.
+CREATE UNLOGGED TABLE {s}.counters (
+	key bytea  PRIMARY KEY,
+	tat bigint NOT NULL
+) WITH (fillfactor = 50);
+-- The running calls of a replica, named by its fence, that hold a place of a key. They count until ends, if the
+-- replica exists.
+CREATE UNLOGGED TABLE {s}.places (
+	key     bytea   NOT NULL,
+	replica bigint  NOT NULL,
+	running integer NOT NULL,
+	ends    bigint  NOT NULL,
+	PRIMARY KEY (key, replica)
+) WITH (fillfactor = 50);
+
+CREATE FUNCTION {s}.nanos_1() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+	SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000
+$$;
+
+-- count_1 decides requests in their order, all charges of a request or none. A charge is six numbers: its
+-- request, the position of its key, and the interval, the time of the burst, the concurrency and the hold;
+-- charges are in the order of their requests, and keys in theirs. count_1 first writes the places of the replica
+-- for the held keys and, with reset, removes those of other keys. Statements for one key each are faster here than joins for all.
+--
+-- The reply is the outcome, the time, the number of new counters, and two numbers for each request: 0 if it was charged, else
+-- the number of the charge with the longest wait, negative if the charge has no counter; and the wait, negative if the
+-- concurrency is the reason.
+CREATE FUNCTION {s}.count_1(f bigint, given bigint, reset boolean, held bytea[], numbers integer[], spans bigint[], keys bytea[], may boolean[], requests integer, charges bigint[])
+RETURNS bigint[] LANGUAGE plpgsql AS $$
+DECLARE
+	reply bigint[] := array_fill(0::bigint, ARRAY[3 + 2 * requests]);
+	size integer := coalesce(cardinality(keys), 0); n integer := coalesce(cardinality(charges), 0) / 6;
+	tats bigint[]; olds bigint[]; present bigint[]; taken integer[]; until bigint[]; alive boolean;
+	now bigint; tat bigint; i integer; j integer; k integer; at integer; worst bigint; wait bigint; early bigint; busy boolean;
+BEGIN
+	IF reset THEN DELETE FROM {s}.places p WHERE p.replica = f AND p.key <> ALL (coalesce(held, '{}')); END IF;
+	FOR i IN 1 .. coalesce(cardinality(held), 0) LOOP
+		now := coalesce(given, {s}.nanos_1());
+		UPDATE {s}.places p SET running = numbers[i], ends = now + spans[i] WHERE p.key = held[i] AND p.replica = f;
+		IF NOT FOUND THEN INSERT INTO {s}.places VALUES (held[i], f, numbers[i], now + spans[i]); END IF;
+	END LOOP;
+	IF n = 0 THEN RETURN reply; END IF;
+	FOR i IN 1 .. size LOOP
+		SELECT c.tat INTO tat FROM {s}.counters c WHERE c.key = keys[i] FOR UPDATE;
+		IF NOT FOUND AND may[i] THEN
+			INSERT INTO {s}.counters VALUES (keys[i], 0) ON CONFLICT DO NOTHING;
+			IF FOUND THEN
+				reply[3] := reply[3] + 1;
+				tat := 0;
+			ELSE
+				SELECT c.tat INTO tat FROM {s}.counters c WHERE c.key = keys[i] FOR UPDATE;
+			END IF;
+		END IF;
+		tats[i] := tat;
+	END LOOP;
+	-- Read while holding the locks, the time never decreases for a counter.
+	now := coalesce(given, {s}.nanos_1());
+	reply[2] := now;
+	olds := tats;
+	FOR i IN 0 .. n - 1 LOOP
+		k := charges[6 * i + 2];
+		IF charges[6 * i + 5] > 0 AND present[k] IS NULL THEN
+			SELECT coalesce(sum(p.running), 0), coalesce(bool_or(x.fence = f), false) INTO wait, alive
+				FROM {s}.replicas x LEFT JOIN {s}.places p ON p.key = keys[k] AND p.replica = x.fence AND p.running > 0 AND p.ends > now;
+			-- A dead replica has no places.
+			IF NOT alive THEN reply[1] := 12; RETURN reply; END IF;
+			present[k] := wait;
+			taken[k] := 0;
+			until[k] := 0;
+		END IF;
+	END LOOP;
+	i := 0;
+	WHILE i < n LOOP
+		at := charges[6 * i + 1];
+		j := i;
+		worst := 0;
+		WHILE j < n AND charges[6 * j + 1] = at LOOP
+			k := charges[6 * j + 2];
+			IF tats[k] IS NULL THEN
+				worst := 1;
+				reply[2 * at + 2] := -j - 1;
+				EXIT;
+			END IF;
+			busy := charges[6 * j + 5] > 0 AND present[k] + taken[k] >= charges[6 * j + 5];
+			wait := CASE WHEN busy THEN 1000000000 ELSE 0 END;
+			IF charges[6 * j + 3] > 0 THEN
+				early := greatest(tats[k] - now, 0) + charges[6 * j + 3] - charges[6 * j + 4];
+				IF early > wait THEN wait := early; busy := false; END IF;
+			END IF;
+			IF wait > worst THEN
+				worst := wait;
+				reply[2 * at + 2] := j + 1;
+				reply[2 * at + 3] := CASE WHEN busy THEN -wait ELSE wait END;
+			END IF;
+			j := j + 1;
+		END LOOP;
+		IF worst > 0 THEN
+			WHILE j < n AND charges[6 * j + 1] = at LOOP j := j + 1; END LOOP;
+			i := j;
+		END IF;
+		WHILE i < j LOOP
+			k := charges[6 * i + 2];
+			IF charges[6 * i + 3] > 0 THEN tats[k] := greatest(tats[k], now) + charges[6 * i + 3]; END IF;
+			IF charges[6 * i + 5] > 0 THEN
+				taken[k] := taken[k] + 1;
+				until[k] := greatest(until[k], now + charges[6 * i + 6]);
+			END IF;
+			i := i + 1;
+		END LOOP;
+	END LOOP;
+	FOR i IN 1 .. size LOOP
+		IF tats[i] <> olds[i] THEN UPDATE {s}.counters c SET tat = tats[i] WHERE c.key = keys[i]; END IF;
+		IF taken[i] > 0 THEN
+			UPDATE {s}.places p SET running = p.running + taken[i], ends = greatest(p.ends, until[i]) WHERE p.key = keys[i] AND p.replica = f;
+			IF NOT FOUND THEN INSERT INTO {s}.places VALUES (keys[i], f, taken[i], until[i]); END IF;
+		END IF;
+	END LOOP;
+	RETURN reply;
+END $$;
+
+-- sweep_counters_1 removes counters that are in their initial state for a minute, and places of replicas that do not
+-- exist, at most most of each. It returns the number of counters. Only the oldest replica does.
+CREATE FUNCTION {s}.sweep_counters_1(r text, given bigint, most bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE before bigint := coalesce(given, {s}.nanos_1()) - 60000000000; removed bigint;
+BEGIN
+	IF r IS DISTINCT FROM (SELECT id FROM {s}.replicas ORDER BY fence LIMIT 1) THEN RETURN 0; END IF;
+	DELETE FROM {s}.places WHERE (key, replica) IN (SELECT p.key, p.replica FROM {s}.places p
+		WHERE p.running = 0 AND p.ends < before OR NOT EXISTS (SELECT 1 FROM {s}.replicas y WHERE y.fence = p.replica) LIMIT most FOR UPDATE SKIP LOCKED);
+	DELETE FROM {s}.counters WHERE key IN (SELECT y.key FROM {s}.counters y
+		WHERE y.tat < before AND NOT EXISTS (SELECT 1 FROM {s}.places p WHERE p.key = y.key) LIMIT most FOR UPDATE SKIP LOCKED);
+	GET DIAGNOSTICS removed = ROW_COUNT;
+	RETURN removed;
+END $$;
+`
