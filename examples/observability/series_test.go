@@ -38,6 +38,7 @@ func fetched(t *testing.T) string {
 	}
 	m.Denied("small")
 	m.Limited("per_agent")
+	m.LimitStoreFailed("denied")
 	m.Loaded("published", time.Millisecond)
 	m.Collect(func() observe.Stats {
 		return observe.Stats{Snapshot: observe.SnapshotStats{Revision: "abc", Since: time.Now()}}

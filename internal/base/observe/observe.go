@@ -60,6 +60,9 @@ type Metrics interface {
 	// rejected.
 	Denied(policy string)
 	Limited(limit string)
+	// LimitStoreFailed counts a call that the shared limit store could not count, by its outcome:
+	// [UncountedAllowed] or [UncountedDenied].
+	LimitStoreFailed(outcome string)
 	// HostCallEnded counts a host call of a script, such as "fs.readText", by its
 	// outcome: ok, suspended or the error code.
 	HostCallEnded(operation, outcome string, took time.Duration)
@@ -69,6 +72,12 @@ type Metrics interface {
 	// safe for concurrent use, and must not wait for calls.
 	Collect(from func() Stats)
 }
+
+// The outcomes of calls that the shared limit store could not count.
+const (
+	UncountedAllowed = "allowed"
+	UncountedDenied  = "denied"
+)
 
 // Item is a callable item in the files of a snapshot.
 type Item struct {

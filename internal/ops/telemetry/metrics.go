@@ -55,6 +55,9 @@ func newMetrics(now func() time.Time) *Metrics {
 	for _, outcome := range m.words.loads.list {
 		m.loaded = append(m.loaded, m.vectors.loads.WithLabelValues(outcome))
 	}
+	for _, outcome := range []string{observe.UncountedAllowed, observe.UncountedDenied} {
+		m.vectors.uncounted.WithLabelValues(outcome)
+	}
 	m.denied, m.limited = newRuleSeries(m.vectors.denials, other), newRuleSeries(m.vectors.refusals, other)
 	m.denied.shared, m.limited.shared = true, true
 	m.named.Store(&trackedNames{})
@@ -63,7 +66,7 @@ func newMetrics(now func() time.Time) *Metrics {
 
 func (m *Metrics) register(r *prometheus.Registry, version string, spans *batchProcessor) {
 	v := m.vectors
-	r.MustRegister(v.calls, v.durations, v.denials, v.refusals, v.answers, v.hosts, v.loads, v.loadTook,
+	r.MustRegister(v.calls, v.durations, v.denials, v.refusals, v.uncounted, v.answers, v.hosts, v.loads, v.loadTook,
 		newStatsCollector(m), newBuildInfo(version), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if spans != nil {
 		r.MustRegister(newQueueCollector(spans))
@@ -93,6 +96,11 @@ func (m *Metrics) Denied(policy string) {
 // Limited counts a call that a rate limit rejected.
 func (m *Metrics) Limited(limit string) {
 	count(m.named.Load().limits, limit, m.limited)
+}
+
+// LimitStoreFailed counts a call that the shared limit store could not count.
+func (m *Metrics) LimitStoreFailed(outcome string) {
+	m.vectors.uncounted.WithLabelValues(outcome).Inc()
 }
 
 func count(n nameSet[string, *ruleSeries], name string, rest *ruleSeries) {

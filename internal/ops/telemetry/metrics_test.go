@@ -65,6 +65,7 @@ func TestMetrics_namesOfSnapshot(t *testing.T) {
 	m.Denied("small")
 	m.Denied("made up")
 	m.Limited("per_agent")
+	m.LimitStoreFailed(observe.UncountedDenied)
 	m.HostCallEnded("fs.readText", "ok", time.Millisecond)
 	m.HostCallEnded("made up", "made up", time.Millisecond)
 	m.Loaded("published", 7*time.Millisecond)
@@ -88,6 +89,8 @@ func TestMetrics_namesOfSnapshot(t *testing.T) {
 		`mcpd_denials_total{policy="other"}`:                                          "1",
 		`mcpd_limit_refusals_total{limit="per_agent"}`:                                "1",
 		`mcpd_limit_refusals_total{limit="other"}`:                                    "0",
+		`mcpd_limit_store_failures_total{outcome="allowed"}`:                          "0",
+		`mcpd_limit_store_failures_total{outcome="denied"}`:                           "1",
 		`mcpd_host_calls_total{operation="fs",outcome="ok"}`:                          "1",
 		`mcpd_host_calls_total{operation="other",outcome="other"}`:                    "1",
 		`mcpd_reloads_total{outcome="published"}`:                                     "1",
