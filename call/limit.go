@@ -9,8 +9,8 @@ import (
 // enforce one limit together.
 //
 // A call that cannot be counted is denied with POLICY_DENIED and the advice to retry in a second;
-// the log has the cause. A program that prefers to let such calls through returns Taken from its
-// store.
+// the log has the cause. If all its limits have on_store_failure = "allow", the server counts it in
+// memory instead.
 //
 // The limits block of a tool bounds concurrent calls in one process. It is always counted in that
 // process.

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/base/postgrestest"
 )
 
 // tallyStore is a simple shared store: it counts the calls of the burst, which never recovers, and the
@@ -270,5 +272,37 @@ func TestLimitStore_options(t *testing.T) {
 		if _, err := engine.New(engine.Options{Name: "test", Limits: limits}); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
+	}
+}
+
+// A store in Options wins over the database with the state.
+func TestLimitStore_database(t *testing.T) {
+	database := postgrestest.Start(t, os.Getenv("MCPD_NEED_POSTGRES"))
+	options := engine.Options{
+		Files:    engine.Files{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", "limit \"scarce\" { rate = \"3/h\" }\n")},
+		StateURL: database.URL("postgres", ""),
+	}
+	a, b := server(t, options), server(t, options)
+	options.Limits = sharedLimits(newTallyStore())
+	own := server(t, options)
+	for i, s := range []*engine.Server{a, b, a} {
+		if got := outcomeCode(s.Execute(t.Context(), callBy("ada", "echo", `{"n":1}`))); got != "ok" {
+			t.Fatalf("call %d: %s", i, got)
+		}
+	}
+	for _, s := range []*engine.Server{a, b} {
+		if got := outcomeCode(s.Execute(t.Context(), callBy("ada", "echo", `{"n":1}`))); !strings.HasPrefix(got, "POLICY_DENIED: over the limit of 3 calls an hour") {
+			t.Error(got)
+		}
+	}
+	if got := outcomeCode(own.Execute(t.Context(), callBy("ada", "echo", `{"n":1}`))); got != "ok" {
+		t.Error(got)
+	}
+	if err := database.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	r := a.Execute(t.Context(), callBy("ada", "echo", `{"n":1}`))
+	if outcomeCode(r) != uncounted || !r.Err.Limited || r.Err.RetryAfter != time.Second {
+		t.Errorf("without the database: %+v", r.Err)
 	}
 }

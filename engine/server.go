@@ -144,10 +144,6 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("new server: Options.Upstreams needs federation.New() of %s in Options.Extensions", federation.Package)
 	}
 	var s *Server
-	limits, err := limitstore.New(o.Limits, o.Now, o.Logger)
-	if err != nil {
-		return nil, fmt.Errorf("new server: %w", err)
-	}
 	o.Policies, o.Hooks, o.Files.Vars = slices.Clone(o.Policies), slices.Clone(o.Hooks), maps.Clone(o.Files.Vars)
 	states, err := parts.States(extension.StateOptions{
 		Path: o.StatePath, Optional: o.StateOptional, Database: state.Database{URL: o.StateURL, Fleet: o.StateFleet, Keys: o.StateKeys},
@@ -162,6 +158,10 @@ func New(o Options) (*Server, error) {
 	tel, err := o.openTelemetry(parts.Telemetry)
 	if err != nil {
 		return nil, err
+	}
+	limits, err := limitstore.New(limitstore.Options{Shared: o.Limits, States: states, Metrics: tel.metrics, Now: o.Now, Logger: o.Logger})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("new server: %w", err), tel.close(context.Background()))
 	}
 	modules, err := gomodule.New(modulesOf(o.Scripts.Modules), o.Logger)
 	if err != nil {
@@ -281,7 +281,7 @@ func (s *Server) Close(ctx context.Context) error {
 	s.closing.Do(func() {
 		s.closeErr = s.Drain(ctx)
 		s.upstreams.Close()
-		s.closeErr = errors.Join(s.closeErr, s.brokers.Close(), s.options.closeExecutors(), s.states.Close(), limitstore.Close(ctx, s.limits))
+		s.closeErr = errors.Join(s.closeErr, s.brokers.Close(), s.options.closeExecutors(), limitstore.Close(ctx, s.limits), s.states.Close())
 		s.emit(Stopped, 0)
 		if log := s.audit.Load(); log != nil {
 			s.closeErr = errors.Join(s.closeErr, log.Close())

@@ -15,13 +15,13 @@ import (
 
 // newServer returns a server with a tool that counts its calls, and with a state block in its
 // configuration or a database in its options.
-func newServer(t *testing.T, config string, env map[string]string, url, fleet string) *engine.Server {
+func newServer(t testing.TB, config string, env map[string]string, url, fleet string) *engine.Server {
 	t.Helper()
 	server, err := engine.New(engine.Options{
 		Name: "shop", StateURL: url, StateFleet: fleet, Scripts: engine.Scripts{Executor: scripting.Inline()}, Extensions: []engine.Extension{postgres.New()},
 		Files: engine.Files{
 			Config:    fstest.MapFS{"mcpd.hcl": {Data: []byte(config), Mode: 0o644}},
-			Tools:     fstest.MapFS{"visit.hcl": {Data: []byte("tool \"visit\" {\n  allow {\n    kv \"visits\" {}\n  }\n  run = \"return await kv.visits.incr('all')\"\n}\n"), Mode: 0o644}},
+			Tools:     fstest.MapFS{"visit.hcl": {Data: []byte("tool \"visit\" {\n  allow {\n    kv \"visits\" {}\n  }\n  run = \"return await kv.visits.incr('all')\"\n}\ntool \"hello\" { run = \"return 'hello'\" }\n"), Mode: 0o644}},
 			LookupEnv: func(name string) (string, bool) { value, ok := env[name]; return value, ok },
 		},
 	})
@@ -85,4 +85,22 @@ func TestState_sharedByServers(t *testing.T) {
 			t.Errorf("wrong password: %v", err)
 		}
 	})
+}
+
+// A call without a shared limit costs the same with and without a state database.
+func BenchmarkCall(b *testing.B) {
+	database := postgrestest.Start(b, os.Getenv("MCPD_NEED_POSTGRES"))
+	for name, url := range map[string]string{"memory": "", "database": database.URL("postgres", "")} {
+		b.Run(name, func(b *testing.B) {
+			server := newServer(b, "", nil, url, "")
+			if _, err := server.Inside().State(); err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				if _, err := server.Call(b.Context(), "hello", nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

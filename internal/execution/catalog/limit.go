@@ -42,7 +42,7 @@ func (e *Entry) Charges(ctx context.Context, facts policylang.Input) (charges []
 func limitOf(def *definition.Limit, operator bool) *ratelimit.Limit {
 	return &ratelimit.Limit{
 		ID:    ratelimit.ID{Name: def.Name, Operator: operator, Rate: ratelimit.Rate{Calls: def.Calls, Per: def.Per}},
-		Burst: def.Burst, Concurrency: def.Concurrency, Reason: def.Reason,
+		Burst: def.Burst, Concurrency: def.Concurrency, Reason: def.Reason, FailOpen: def.FailOpen,
 	}
 }
 

@@ -39,7 +39,7 @@ func (s *Set) States(o StateOptions) (*state.Lazy, error) {
 	if o.Database.URL != "" && (s.PostgreSQL == nil || o.Path != "") {
 		return nil, errors.New("Options.StateURL needs postgres.New() of github.com/mcpd/mcpd/extensions/postgres in Options.Extensions, and no StatePath")
 	}
-	states := &state.Lazy{Path: o.Path, Optional: o.Optional, Options: state.Options{Now: o.Now}, Logger: o.Logger, Database: func() (*state.Database, error) { return s.database(&o) }}
+	states := &state.Lazy{Path: o.Path, Optional: o.Optional, Options: state.Options{Now: o.Now}, Logger: o.Logger, InDatabase: o.inDatabase, Database: func() (*state.Database, error) { return s.database(&o) }}
 	if s.SQLite != nil {
 		states.File = s.SQLite.OpenState
 	}
@@ -49,11 +49,20 @@ func (s *Set) States(o StateOptions) (*state.Lazy, error) {
 	return states, nil
 }
 
+// inDatabase reports whether the options or the files name a database.
+func (o *StateOptions) inDatabase() bool {
+	_, block := o.Block()
+	return o.Database.URL != "" || block != nil && (o.Path == "" || o.Optional)
+}
+
 // database returns the database with the state, or nil.
 func (s *Set) database(o *StateOptions) (*state.Database, error) {
+	if !o.inDatabase() {
+		return nil, nil
+	}
 	d := o.Database
 	name, block := o.Block()
-	if d.URL == "" && block != nil && (o.Path == "" || o.Optional) {
+	if d.URL == "" && block != nil {
 		var err error
 		if d, err = resolveState(block, o.Resolve); err != nil {
 			return nil, fmt.Errorf("open the state store: %w", err)

@@ -1,12 +1,14 @@
-// Package limitstore charges rate limits to a store of the embedding program, which several servers
-// may share.
+// Package limitstore charges rate limits to a store that several servers share: that of the embedding
+// program, or the database with the state of the servers.
 //
-// [New] returns the [ratelimit.Store] of a server. It calls the [call.LimitStore] of the program in
-// separate goroutines, as the store may be slow, fail, panic or hang, and denies calls that cannot
-// be charged. Limits of one process are charged in memory.
+// [New] returns the [ratelimit.Store] of a server. It calls the [call.LimitStore] in separate
+// goroutines, as the store may be slow, fail, panic or hang. A call that cannot be charged is denied,
+// unless its limits fail open. Limits of one process are charged in memory, and without a shared store
+// all limits.
 package limitstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -21,6 +23,8 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/base/observe"
+	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/execution/ratelimit"
 )
 
@@ -37,35 +41,58 @@ const (
 	maxLimitWait = 365 * 24 * time.Hour
 )
 
-// New returns the limit store of a server. If shared is nil, it counts in memory only.
-func New(shared *call.SharedLimits, now func() time.Time, logger *slog.Logger) (ratelimit.Store, error) {
-	memory := ratelimit.NewMemory(now)
-	if shared == nil {
-		return memory, nil
-	}
-	options := *shared
-	switch {
-	case options.Store == nil:
-		return nil, errors.New("the limit store is nil")
-	case len(options.Secret) < minSecret:
-		return nil, fmt.Errorf("the limit secret has %d bytes; use at least %d random bytes", len(options.Secret), minSecret)
-	case options.Timeout < 0:
-		return nil, errors.New("the limit timeout is negative")
-	case options.Timeout == 0:
-		options.Timeout = defaultTimeout
-	}
-	options.Secret = slices.Clone(options.Secret)
-	return &externalStore{SharedLimits: options, memory: memory, prefix: rand.Text() + "-", slots: make(chan struct{}, maxInFlight), logger: logger}, nil
+// Options say where a server counts its calls.
+type Options struct {
+	// Shared is the store of the embedding program; nil for none. It wins over States.
+	Shared *call.SharedLimits
+	// States is the state store of the server, which counts for all servers that share it. Nil for none.
+	States *state.Lazy
+	// Metrics counts failures of the shared store. Nil counts none.
+	Metrics observe.Metrics
+	Now     func() time.Time
+	Logger  *slog.Logger
 }
 
-// Close waits until all calls of the external store have ended, at most for the time of one call
+// New returns the limit store of a server.
+func New(o Options) (ratelimit.Store, error) {
+	s := &externalStore{memory: ratelimit.NewMemory(o.Now), prefix: rand.Text() + "-", slots: make(chan struct{}, maxInFlight), metrics: o.Metrics, logger: o.Logger}
+	switch {
+	case o.Shared != nil:
+		limits, err := checked(*o.Shared)
+		if err != nil {
+			return nil, err
+		}
+		s.limits.Store(limits)
+		return s, nil
+	case o.States != nil:
+		s.states = o.States
+		return s, nil
+	}
+	return s.memory, nil
+}
+
+// checked returns the limits with their defaults.
+func checked(limits call.SharedLimits) (*call.SharedLimits, error) {
+	switch {
+	case limits.Store == nil:
+		return nil, errors.New("the limit store is nil")
+	case len(limits.Secret) < minSecret:
+		return nil, fmt.Errorf("the limit secret has %d bytes; use at least %d random bytes", len(limits.Secret), minSecret)
+	case limits.Timeout < 0:
+		return nil, errors.New("the limit timeout is negative")
+	}
+	limits.Secret, limits.Timeout = slices.Clone(limits.Secret), cmp.Or(limits.Timeout, defaultTimeout)
+	return &limits, nil
+}
+
+// Close waits until all calls of the shared store have ended, at most for the time of one call
 // and one release, and prevents further calls.
 func Close(ctx context.Context, limits ratelimit.Store) error {
 	count, ok := limits.(*externalStore)
 	if !ok {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*count.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, 2*count.timeout())
 	defer cancel()
 	for range maxInFlight {
 		select {
@@ -82,58 +109,122 @@ func Close(ctx context.Context, limits ratelimit.Store) error {
 	return nil
 }
 
-// externalStore charges limits to the store of the program, and local limits to memory.
+// externalStore charges limits to a shared store, and local limits to memory.
 type externalStore struct {
 	// Fixed at creation.
-	call.SharedLimits
-	memory *ratelimit.Memory
-	prefix string // prefix of lease names
-	logger *slog.Logger
+	states  *state.Lazy // nil with a store of the program
+	memory  *ratelimit.Memory
+	prefix  string // prefix of lease names
+	metrics observe.Metrics
+	logger  *slog.Logger
 
+	// limits are those of the program, or of the state store after its first use.
+	limits atomic.Pointer[call.SharedLimits]
 	// slots is filled by calls of the store in flight.
 	slots chan struct{}
 	calls atomic.Uint64
+	// failing means that the last call of the store failed.
+	failing atomic.Bool
 }
 
-// Take implements [ratelimit.Store]. The external store comes last: a local rejection costs it
-// nothing, and local charges can be released after its rejection.
+// sharing is a state store that counts for all servers that share it.
+type sharing interface {
+	SharedLimits() (*call.SharedLimits, error)
+}
+
+// open sets limits to those of the state store.
+func (s *externalStore) open() error {
+	store, err := s.states.Open()
+	if err != nil {
+		return err
+	}
+	shared, ok := store.(sharing)
+	if !ok {
+		return errors.New("the state store counts no limits")
+	}
+	limits, err := shared.SharedLimits()
+	if err == nil {
+		limits, err = checked(*limits)
+	}
+	if err == nil {
+		s.limits.Store(limits)
+	}
+	return err
+}
+
+func (s *externalStore) timeout() time.Duration {
+	if limits := s.limits.Load(); limits != nil {
+		return limits.Timeout
+	}
+	return defaultTimeout
+}
+
+// Take implements [ratelimit.Store]. The shared store comes last: a local rejection costs it
+// nothing, and local charges can be released after its rejection. If it fails, limits that fail open
+// are charged to memory.
 func (s *externalStore) Take(ctx context.Context, charges []ratelimit.Charge) (*ratelimit.Rejection, error) {
-	shared, local := splitLocal(charges)
+	if s.limits.Load() == nil && !s.states.Shared() {
+		return s.memory.Take(ctx, charges)
+	}
+	shared, local := split(charges, func(c *ratelimit.Charge) bool { return !c.Limit.Local })
 	if refusal, err := s.memory.Take(ctx, local); refusal != nil || err != nil {
 		return refusal, err
 	}
-	number := s.calls.Add(1)
-	for i := range shared {
-		shared[i].Lease = number
-	}
 	refusal, err := s.takeShared(ctx, shared)
+	if err != nil && ctx.Err() == nil {
+		refusal, err = s.failed(ctx, shared, err)
+	}
 	if refusal != nil || err != nil {
 		s.memory.Release(local)
 	}
 	return refusal, err
 }
 
+// failed decides a call that the shared store cannot count. Memory counts it if all its limits fail
+// open.
+func (s *externalStore) failed(ctx context.Context, shared []ratelimit.Charge, err error) (*ratelimit.Rejection, error) {
+	if !s.failing.Swap(true) {
+		s.logger.Warn("reach limit store", slog.String("error", err.Error()))
+	}
+	outcome := observe.UncountedAllowed
+	if slices.ContainsFunc(shared, func(c ratelimit.Charge) bool { return !c.Limit.FailOpen }) {
+		outcome = observe.UncountedDenied
+	}
+	if s.metrics != nil {
+		s.metrics.LimitStoreFailed(outcome)
+	}
+	if outcome == observe.UncountedDenied {
+		return nil, err
+	}
+	for i := range shared {
+		shared[i].Lease = 0
+	}
+	return s.memory.Take(ctx, shared)
+}
+
 // Release implements [ratelimit.Store]. It waits for the store, so that the next call finds the
 // freed place.
 func (s *externalStore) Release(charges []ratelimit.Charge) {
-	shared, local := splitLocal(charges)
+	shared, local := split(charges, func(c *ratelimit.Charge) bool { return c.Lease != 0 })
 	s.memory.Release(local)
-	charged, _ := s.storeCharges(shared)
+	if len(shared) == 0 {
+		return
+	}
+	limits := s.limits.Load()
+	charged, _ := s.storeCharges(limits, shared)
 	if leased := leases(charged); len(leased) > 0 {
-		s.releaseLeases(leased)
+		s.releaseLeases(limits, leased)
 	}
 }
 
-// SetLimits implements [ratelimit.Store]. The external store expires its own counters.
-func (s *externalStore) SetLimits(limits []*ratelimit.Limit) {
-	s.memory.SetLimits(slices.DeleteFunc(slices.Clone(limits), func(l *ratelimit.Limit) bool { return !l.Local }))
-}
+// SetLimits implements [ratelimit.Store]. A shared store expires its own counters.
+func (s *externalStore) SetLimits(limits []*ratelimit.Limit) { s.memory.SetLimits(limits) }
 
-// splitLocal moves the local charges to the end.
-func splitLocal(charges []ratelimit.Charge) (shared, local []ratelimit.Charge) {
+// split moves the charges that are not shared to the end.
+func split(charges []ratelimit.Charge, isShared func(*ratelimit.Charge) bool) (shared, local []ratelimit.Charge) {
 	n := 0
 	for i := range charges {
-		if !charges[i].Limit.Local {
+		if isShared(&charges[i]) {
 			charges[n], charges[i] = charges[i], charges[n]
 			n++
 		}
@@ -142,25 +233,42 @@ func splitLocal(charges []ratelimit.Charge) (shared, local []ratelimit.Charge) {
 }
 
 func (s *externalStore) takeShared(ctx context.Context, shared []ratelimit.Charge) (*ratelimit.Rejection, error) {
-	charged, limits := s.storeCharges(shared)
+	if len(shared) == 0 {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, min(s.timeout(), shared[0].MaxDuration), errStoreTimeout)
+	defer cancel()
+	if s.limits.Load() == nil {
+		if err := s.callStore(ctx, func(context.Context) error { return s.open() }, func() {}); err != nil {
+			return nil, fmt.Errorf("limit store: %w", err)
+		}
+	}
+	number := s.calls.Add(1)
+	for i := range shared {
+		shared[i].Lease = number
+	}
+	options := s.limits.Load()
+	charged, limits := s.storeCharges(options, shared)
 	if len(charged) == 0 {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, min(s.Timeout, shared[0].MaxDuration), errStoreTimeout)
-	defer cancel()
 	var verdict call.LimitVerdict
 	leased := leases(charged)
 	err := s.callStore(ctx, func(ctx context.Context) (err error) {
-		verdict, err = s.Store.Take(ctx, charged)
+		verdict, err = options.Store.Take(ctx, charged)
 		return err
-	}, func() { s.releaseUncertain(leased) })
-	switch {
-	case err != nil:
+	}, func() { s.releaseUncertain(options, leased) })
+	if err != nil {
 		return nil, fmt.Errorf("limit store: %w", err)
-	case verdict.Taken:
-		return nil, nil
-	case verdict.Over < 0 || verdict.Over >= len(limits):
+	}
+	if !verdict.Taken && (verdict.Over < 0 || verdict.Over >= len(limits)) {
 		return nil, fmt.Errorf("limit store: invalid charge index %d of %d", verdict.Over, len(limits))
+	}
+	if s.failing.Load() && s.failing.Swap(false) {
+		s.logger.Info("limit store reached again")
+	}
+	if verdict.Taken {
+		return nil, nil
 	}
 	refusal := &ratelimit.Rejection{Limit: limits[verdict.Over], ConcurrencyExceeded: verdict.Busy, RetryAfter: min(verdict.Wait, maxLimitWait)}
 	if refusal.RetryAfter <= 0 {
@@ -169,16 +277,16 @@ func (s *externalStore) takeShared(ctx context.Context, shared []ratelimit.Charg
 	return refusal, nil
 }
 
-// storeCharges returns the charges for the external store, and their limits. A charge without a
+// storeCharges returns the charges for the shared store, and their limits. A charge without a
 // rate and a concurrency is omitted.
-func (s *externalStore) storeCharges(shared []ratelimit.Charge) (charged []call.LimitCharge, limits []*ratelimit.Limit) {
+func (s *externalStore) storeCharges(options *call.SharedLimits, shared []ratelimit.Charge) (charged []call.LimitCharge, limits []*ratelimit.Limit) {
 	for i := range shared {
 		charge := &shared[i]
 		l := charge.Limit
 		if charge.RateCharged && l.Concurrency == 0 {
 			continue
 		}
-		a := call.LimitCharge{Limit: l.Name, Key: s.key(charge), Concurrency: l.Concurrency, Hold: charge.MaxDuration + holdMargin}
+		a := call.LimitCharge{Limit: l.Name, Key: keyOf(options.Secret, charge), Concurrency: l.Concurrency, Hold: charge.MaxDuration + holdMargin}
 		if !charge.RateCharged {
 			a.Calls, a.Per, a.Burst = l.Rate.Calls, l.Rate.Per, l.Burst
 		}
@@ -190,10 +298,10 @@ func (s *externalStore) storeCharges(shared []ratelimit.Charge) (charged []call.
 	return charged, limits
 }
 
-func (s *externalStore) key(charge *ratelimit.Charge) string {
+func keyOf(secret []byte, charge *ratelimit.Charge) string {
 	id := charge.Limit.ID
 	text := fmt.Appendf(nil, "mcpd limit 1\x00%t\x00%d\x00%d\x00%d\x00%s%s", id.Operator, id.Rate.Calls, id.Rate.Per, len(id.Name), id.Name, charge.Key)
-	mac := hmac.New(sha256.New, s.Secret)
+	mac := hmac.New(sha256.New, secret)
 	mac.Write(text)
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
@@ -204,7 +312,7 @@ func leases(charged []call.LimitCharge) []call.LimitCharge {
 
 var errStoreTimeout = errors.New("the store did not respond in time")
 
-// callStore calls the external store in a separate goroutine, as it may ignore its ctx, and waits
+// callStore calls the shared store in a separate goroutine, as it may ignore its ctx, and waits
 // until ctx ends. After an error or a timeout, onUncertain runs before the goroutine ends.
 func (s *externalStore) callStore(ctx context.Context, fn func(context.Context) error, onUncertain func()) error {
 	select {
@@ -243,23 +351,23 @@ func recoverPanic(ctx context.Context, fn func(context.Context) error) (err erro
 	return fn(ctx)
 }
 
-func (s *externalStore) releaseLeases(leased []call.LimitCharge) {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), s.Timeout, errStoreTimeout)
+func (s *externalStore) releaseLeases(options *call.SharedLimits, leased []call.LimitCharge) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), options.Timeout, errStoreTimeout)
 	defer cancel()
-	if err := s.callStore(ctx, func(ctx context.Context) error { return s.Store.Release(ctx, leased) }, func() {}); err != nil {
+	if err := s.callStore(ctx, func(ctx context.Context) error { return options.Store.Release(ctx, leased) }, func() {}); err != nil {
 		s.logReleaseFailure(err)
 	}
 }
 
 // releaseUncertain releases places that the store may have taken, in the goroutine that called
 // Take.
-func (s *externalStore) releaseUncertain(leased []call.LimitCharge) {
+func (s *externalStore) releaseUncertain(options *call.SharedLimits, leased []call.LimitCharge) {
 	if len(leased) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.Timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), options.Timeout)
 	defer cancel()
-	if err := recoverPanic(ctx, func(ctx context.Context) error { return s.Store.Release(ctx, leased) }); err != nil {
+	if err := recoverPanic(ctx, func(ctx context.Context) error { return options.Store.Release(ctx, leased) }); err != nil {
 		s.logReleaseFailure(err)
 	}
 }

@@ -77,6 +77,9 @@ type Limit struct {
 	Reason string
 	// Local reports that the limit applies to this process only.
 	Local bool
+	// FailOpen reports that calls are counted in memory while a shared store fails. Otherwise they
+	// are denied.
+	FailOpen bool
 }
 
 // Charge is one call for one key of a limit.
@@ -88,7 +91,7 @@ type Charge struct {
 	// concurrency is charged.
 	RateCharged bool
 	MaxDuration time.Duration
-	// Lease is for other stores than Memory: Take sets it, and Release reads it.
+	// Lease is 0 in Memory. The Take of another store sets it, and its Release reads it.
 	Lease uint64
 
 	// counters and slot are the location of the key in Memory; slot may be the shared slot.

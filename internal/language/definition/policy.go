@@ -48,6 +48,8 @@ type Limit struct {
 	Concurrency int
 	// Reason may be empty.
 	Reason string
+	// FailOpen allows calls that the shared store cannot count; otherwise they are denied.
+	FailOpen bool
 
 	NameRange diag.Range
 	Hashes

@@ -68,7 +68,10 @@ limit "per_caller" {
   concurrency = 4
   reason      = "Slow down"
 }
-limit "all" { rate = "5/h" }
+limit "all" {
+  rate             = "5/h"
+  on_store_failure = "allow"
+}
 hook "alert" {
   on      = ["error", "end"]
   tools   = ["*"]
@@ -107,7 +110,7 @@ hook "alert" {
 			Key:   &definition.Code{Language: definition.CEL, Text: diag.WholeFile("", "principal.id")},
 			Calls: 60, Per: time.Minute, Burst: 10, Concurrency: 4, Reason: "Slow down",
 		}, {
-			Name: "all", Calls: 5, Per: time.Hour, Burst: 5,
+			Name: "all", Calls: 5, Per: time.Hour, Burst: 5, FailOpen: true,
 		}},
 		Hooks: []definition.Hook{{
 			Name: "alert", On: []string{definition.OnError, definition.OnEnd}, Targets: definition.Targets{Tools: []definition.Name{{Text: "*"}}, Resources: []definition.Name{}, Prompts: []definition.Name{}}, Timeout: 2 * time.Second,

@@ -262,7 +262,7 @@ var rules = described(map[string]*rule{
 		codeArg("when", false), codeArg("allow", false), codeArg("deny", false), codeArg("requires_approval", false),
 		required("reason"), args("disclose"))},
 	"limit": {labels: []string{"name"}, args: join(args("tools", "resources", "prompts"), codeArg("key", false),
-		args("rate", "burst", "concurrency", "reason"))},
+		args("rate", "burst", "concurrency", "reason", "on_store_failure"))},
 	"hook": {labels: []string{"name"}, args: join(required("on"), args("tools", "resources", "prompts", "timeout"), codeArg("run", true)),
 		blocks: []string{"allow"}},
 

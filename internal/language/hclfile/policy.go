@@ -198,6 +198,7 @@ func (d *decoder) limit(b *hclsyntax.Block) definition.Limit {
 	l.Burst = cmp.Or(d.intAttr(b.Body, "burst", 1, maxCalls), l.Calls)
 	l.Concurrency = d.intAttr(b.Body, "concurrency", 1, maxConcurrency)
 	l.Reason = d.matchingText(b.Body, "reason", isFilled, "the reason is empty", "write why a call is rejected, or remove it; callers see the wait in any case")
+	l.FailOpen = d.enumAttr(b.Body, "on_store_failure", "deny", "allow") == "allow"
 	switch {
 	case !d.hasSimilar(b.Body, rules["limit"], "rate", "concurrency"):
 		d.fail("missing-argument", d.f.rng(b.DefRange()), "the limit has no rate or concurrency", "write rate = \"60/m\", concurrency = 4, or both")

@@ -252,6 +252,7 @@ func limit(l *definition.Limit, operators bool) subject {
 	s.add(rate, s.where)
 	s.number("burst", l.Burst, math.Inf(1))
 	s.number("concurrency", l.Concurrency, math.Inf(1))
+	s.addIf(l.FailOpen, grant.Increases, "allows calls while the shared store fails")
 	s.encoded(grant.Neutral, "reason", l.Reason)
 	return s
 }
