@@ -184,6 +184,8 @@ func cancellation(cause error) call.Cancellation {
 		return call.Cancellation{By: call.CancelledByClient}
 	case errors.Is(cause, mcp.ErrSessionEnded):
 		return call.Cancellation{By: call.CancelledBySession, Reason: "the session has ended"}
+	case errors.Is(cause, tasks.ErrLost):
+		return call.Cancellation{By: call.CancelledByServer, Reason: cause.Error()}
 	case errors.Is(cause, errShutdown), errors.Is(cause, tasks.ErrStopped):
 		return call.Cancellation{By: call.CancelledByServer, Reason: "the server is shutting down"}
 	case errors.Is(cause, context.Canceled):

@@ -28,7 +28,7 @@ func listen(ctx context.Context, req *request) (*result, *fault) {
 	changes := req.server.notifier
 	defer changes.remove(feed)
 	changes.listen(ctx, feed, caller, w.lists, [kinds]string{})
-	w.restrict(ctx, req, feed, caller)
+	defer w.restrict(ctx, req, feed, caller)()
 	// The client's filter, without what the server lacks or the caller may not
 	// see.
 	if req.origin.emit(notification("notifications/subscriptions/acknowledged", appendValue(req.subscriptionMeta(), "notifications", w.object()))) != nil {
@@ -132,9 +132,10 @@ func namesOf(object []byte, name string) (n names, f *fault) {
 
 // restrict subscribes the feed to the topics that the caller may see, and
 // removes the others from the filter. It notifies the state of each task at
-// once, because the task may have ended by now.
-func (sf *subscriptionFilter) restrict(ctx context.Context, req *request, f *feed, caller identity.Caller) {
-	changes := req.server.notifier
+// once, because the task may have ended by now. The caller calls leave at the
+// end of the subscription.
+func (sf *subscriptionFilter) restrict(ctx context.Context, req *request, f *feed, caller identity.Caller) (leave func()) {
+	changes, followed := req.server.notifier, map[string]func(){}
 	sf.uris.list = slices.DeleteFunc(sf.uris.list, func(uri string) bool {
 		return !req.server.backend.CanRead(ctx, caller, uri) || !changes.subscribe(f, topic{name: uri})
 	})
@@ -144,9 +145,17 @@ func (sf *subscriptionFilter) restrict(ctx context.Context, req *request, f *fee
 		if e != nil || !changes.subscribe(f, t) {
 			return true
 		}
+		if followed[id] == nil {
+			followed[id] = req.server.tasks.FollowTask(ctx, caller, id)
+		}
 		changes.notifyTopic(f, t)
 		return false
 	})
+	return func() {
+		for _, leave := range followed {
+			leave()
+		}
+	}
 }
 
 // object returns the filter in the form that clients send.

@@ -29,6 +29,9 @@ type TaskBackend interface {
 	// WatchTasks calls fn with the id of each changed task, until stop is called.
 	// fn must not block.
 	WatchTasks(fn func(id string)) (stop func())
+	// FollowTask makes the function passed to WatchTasks hear of changes of a task
+	// by other servers, too, until leave is called. It may block until ctx ends.
+	FollowTask(ctx context.Context, c identity.Caller, id string) (leave func())
 }
 
 // Task is the state of a call that continues while its client does not wait. It

@@ -40,9 +40,10 @@ func (t *Tasks) checkRoom(leg *call.Request) error {
 // The causes for cancelling a leg.
 var (
 	// ErrCancelled: the client cancelled the task. ErrStopped: the server shuts
-	// down.
+	// down. ErrLost: the servers that share the store have failed the task.
 	ErrCancelled = errors.New("the client cancelled the task")
 	ErrStopped   = errors.New("the server is shutting down")
+	ErrLost      = errors.New("the state store presumed this server dead")
 	errExpired   = errors.New("the time to live of the task has ended")
 )
 
@@ -62,8 +63,10 @@ func (t *Tasks) runLeg(ctx context.Context, store Store, task state.Task, leg ca
 	t.legs[task.ID] = end
 	t.bytes += size(&leg)
 	t.running.Begin()
+	_, leave := t.follow(store, task.Owner, task.ID)
 	go func() {
 		defer t.running.End()
+		defer leave()
 		defer release()
 		result := t.options.Run(ctx, leg)
 		cut := result.Err != nil && ctx.Err() != nil && errors.Is(result.Err, context.Cause(ctx))
@@ -202,6 +205,7 @@ func (t *Tasks) Close(ctx context.Context) error {
 	}
 	t.mu.Unlock()
 	err := t.wait(ctx)
+	t.followers.close()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.closed = true

@@ -11,8 +11,12 @@
 //
 // A task belongs to its principal; for all others it does not exist.
 //
+// Several servers may share a store. Each runs the legs that it has started, and
+// any of them answers, continues or cancels a task.
+//
 // Start reading at [Tasks.Start]: run.go runs legs, methods.go has the
-// operations of clients, and encode.go the stored form.
+// operations of clients, follow.go the changes by other servers, and encode.go
+// the stored form.
 package tasks
 
 import (
@@ -78,6 +82,8 @@ type Tasks struct {
 	watchMu  sync.Mutex
 	watchers map[int]func(id string)
 	nextID   int
+
+	followers *followers
 }
 
 // unsaved is a failed task whose end is still to be stored.
@@ -97,7 +103,7 @@ func New(o Options) *Tasks {
 	}
 	return &Tasks{
 		options: o, legs: map[string]context.CancelCauseFunc{}, timers: map[string]*time.Timer{},
-		unsaved: map[string]unsaved{}, watchers: map[int]func(string){},
+		unsaved: map[string]unsaved{}, watchers: map[int]func(string){}, followers: newFollowers(),
 	}
 }
 
@@ -139,8 +145,9 @@ func (t *Tasks) start(ctx context.Context, r call.Request, ttl time.Duration) (*
 	return toTask(created)
 }
 
-// WatchTasks calls fn with the id of each changed task, until stop is called.
-// fn must not block.
+// WatchTasks calls fn with the id of each task that this server changes, and of
+// each task that [Tasks.FollowTask] follows, whoever changes it, until stop is
+// called. fn must not block.
 func (t *Tasks) WatchTasks(fn func(id string)) (stop func()) {
 	t.watchMu.Lock()
 	defer t.watchMu.Unlock()
@@ -154,8 +161,15 @@ func (t *Tasks) WatchTasks(fn func(id string)) (stop func()) {
 	}
 }
 
-// notify calls the watchers. The caller must not hold mu.
+// notify tells the watchers that this server has changed a task. The caller must
+// not hold mu.
 func (t *Tasks) notify(id string) {
+	if !t.followers.has(id) { // which does it
+		t.callWatchers(id)
+	}
+}
+
+func (t *Tasks) callWatchers(id string) {
 	t.watchMu.Lock()
 	defer t.watchMu.Unlock()
 	for _, fn := range t.watchers {

@@ -137,6 +137,11 @@ func (b *taskBackend) WatchTasks(fn func(id string)) (stop func()) {
 	}
 }
 
+// FollowTask implements [mcp.TaskBackend]; there are no other servers.
+func (*taskBackend) FollowTask(context.Context, identity.Caller, string) (leave func()) {
+	return func() {}
+}
+
 // One block of each type, and the two types that older revisions lack.
 const (
 	soundBlock = `{"type":"audio","data":"UklGRg==","mimeType":"audio/wav","annotations":{"priority":1}}`
