@@ -57,6 +57,11 @@ type Lazy struct {
 	Options  Options
 	// Logger logs for the operator. Nil discards.
 	Logger *slog.Logger
+	// Receive is called with the messages of other replicas, if the store has any; see
+	// [Shared.Receive]. Nil ignores them.
+	Receive func(Message)
+
+	outbox outbox
 
 	mu     sync.Mutex
 	store  Store
@@ -88,6 +93,9 @@ func (l *Lazy) Open() (Store, error) {
 	store, shared, err := l.make()
 	if err != nil {
 		return nil, err
+	}
+	if shared, ok := store.(Shared); ok && l.Receive != nil {
+		shared.Receive(l.Receive)
 	}
 	l.store = store
 	l.shared.Store(&shared)
@@ -159,8 +167,10 @@ func (l *Lazy) log() *slog.Logger {
 	return l.Logger
 }
 
-// Close closes the store if it was opened. It cannot be opened afterwards.
+// Close sends the messages of [Lazy.Publish] and closes the store if it was opened. It cannot be
+// opened afterwards.
 func (l *Lazy) Close() error {
+	l.outbox.close()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true

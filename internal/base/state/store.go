@@ -80,13 +80,6 @@ type Store interface {
 	Close() error
 }
 
-// Shared is a store that other processes use at the same time. They are the replicas of a fleet.
-type Shared interface {
-	Store
-	// Now returns the time that decides about expiries: the clocks of the processes may differ.
-	Now() time.Time
-}
-
 // Clock returns the clock of a store that several processes share: their clocks may
 // differ, so the store has one for all expiries. For another store it returns otherwise.
 func Clock(store any, otherwise func() time.Time) func() time.Time {

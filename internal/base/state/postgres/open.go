@@ -7,7 +7,8 @@
 // and fails its tasks. If it comes back, it cannot end what it had started, and takes a new id.
 //
 // The statements are functions of the schema, so that a hot operation is one round trip. Listeners hear
-// of changes at other replicas by NOTIFY; a poll each second makes up for lost notifications.
+// of changes at other replicas by NOTIFY; a poll each second makes up for lost notifications. What is
+// not in the store has messages.
 package postgres
 
 import (
@@ -102,6 +103,9 @@ func (s *store) start(fleet string) error {
 	})
 	if err == nil {
 		err = s.loadKeys()
+	}
+	if err == nil {
+		err = s.firstMessage()
 	}
 	if err == nil {
 		err = s.register()

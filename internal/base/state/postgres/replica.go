@@ -325,7 +325,8 @@ func (s *store) listen() error {
 	}
 }
 
-// hear handles a notification: the id of a replica, "claim" or "task", and the nonce or the task.
+// hear handles a notification: the id of a replica, "claim", "task" or "message", and the nonce, the task
+// or the number.
 func (s *store) hear(payload string) {
 	words := strings.SplitN(payload, " ", 3)
 	if len(words) != 3 {
@@ -336,7 +337,7 @@ func (s *store) hear(payload string) {
 	if words[0] == s.me.id {
 		return
 	}
-	if words[1] == "claim" || s.watches[words[2]] != nil {
+	if words[1] == "claim" || words[1] == "message" || s.watches[words[2]] != nil {
 		s.kickLocked()
 	}
 }
@@ -355,7 +356,7 @@ func (s *store) kickLocked() {
 	}
 }
 
-// pollAlways looks for the ends of claims and the changes of tasks at other replicas: after a
+// pollAlways looks for the ends of claims, the changes of tasks and the messages of other replicas: after a
 // notification, and each second, as notifications can be lost with their connection.
 func (s *store) pollAlways() {
 	ticker := time.NewTicker(pollEvery)
@@ -372,6 +373,7 @@ func (s *store) pollAlways() {
 		}
 		s.pollClaims()
 		s.pollTasks()
+		s.pollMessages()
 	}
 }
 

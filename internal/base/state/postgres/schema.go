@@ -16,7 +16,7 @@ import (
 //
 // All tables have owners, spaces and keys as SHA-256 digests where an index needs them, as
 // an index has no room for long names. Times are milliseconds since 1970.
-var migrations = []string{tables, functions, counting}
+var migrations = []string{tables, functions, counting, messages}
 
 const tables = `
 CREATE TABLE {s}.fleet (

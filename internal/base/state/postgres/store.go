@@ -68,6 +68,9 @@ type store struct {
 	// unstarted are tasks that this replica may have been given to run, and does not run.
 	unstarted map[string]replica
 	watches   map[string]*watch
+	receivers []func(state.Message)
+
+	received int64 // the last message; used by start, and then by pollAlways only
 }
 
 func newStore(config *pgxpool.Config, schema string, o state.Options, h hooks) *store {
