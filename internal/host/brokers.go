@@ -36,8 +36,9 @@ type Brokers struct {
 	Audit  func(event string, attributes map[string]string) error
 	Logger *slog.Logger
 
-	tokens *oauth.Broker
-	open   func() (state.Store, error)
+	tokens  *oauth.Broker
+	open    func() (state.Store, error)
+	publish func(topic state.Topic, names ...string)
 }
 
 // Options configure brokers.
@@ -46,6 +47,9 @@ type Options struct {
 	LookupEnv func(name string) (string, bool)
 	// OpenStore opens the store of kv values and tokens.
 	OpenStore func() (state.Store, error)
+	// Publish sends messages to the other replicas, without blocking. [Brokers.Receive] handles
+	// those of others. Nil sends nothing.
+	Publish func(topic state.Topic, names ...string)
 	// Drivers are the drivers for sql grants, by database kind. Close closes them.
 	Drivers map[string]sqldb.Driver
 	// Supervisor is the command that runs programs (see [execs.Broker]).
@@ -64,6 +68,9 @@ func NewBrokers(o Options) Brokers {
 	if o.Audit == nil {
 		o.Audit = func(string, map[string]string) error { return nil }
 	}
+	if o.Publish == nil {
+		o.Publish = func(state.Topic, ...string) {}
+	}
 	var store *secrets.Store // fetches tokens through the pool, which resolves secrets
 	pool := egress.New(egress.Options{
 		Resolve:        func(ctx context.Context, name string) (string, error) { return store.Resolve(ctx, name) },
@@ -74,9 +81,9 @@ func NewBrokers(o Options) Brokers {
 		Transport:    func(c oauth.Client) http.RoundTripper { return pool.Transport(c.Grant()) },
 		OnTokenAdded: func(client, user string) error { return o.Audit(EventTokenJoined, tokenAttributes(client, user)) }, OnTokenLost: o.tokenLost,
 	})
-	store = secrets.New(secrets.Options{LookupEnv: o.LookupEnv, Tokens: tokens, NewVault: newVaultFunc(o.OpenStore)})
+	store = secrets.New(secrets.Options{LookupEnv: o.LookupEnv, Tokens: tokens, NewVault: newVaultFunc(o.OpenStore, func(row string) { o.Publish(state.TokenChanged, row) })})
 	return Brokers{
-		Egress: pool, Secrets: store, Audit: o.Audit, Logger: o.Logger, tokens: tokens, open: o.OpenStore,
+		Egress: pool, Secrets: store, Audit: o.Audit, Logger: o.Logger, tokens: tokens, open: o.OpenStore, publish: o.Publish,
 		Values:   kv.New(o.OpenStore, o.Logger),
 		Files:    &files.Broker{Redact: store.RedactBytes, Logger: o.Logger},
 		Programs: &execs.Broker{Supervisor: o.Supervisor, Resolve: store.Resolve, Redact: store.RedactBytes, Logger: o.Logger},

@@ -26,15 +26,17 @@ var vaultLimits = state.Room{Keys: 10_000, Bytes: 64 << 20}
 const vaultTTL = 90 * 24 * time.Hour
 
 // newVaultFunc returns a constructor of token vaults in the store that open returns. Each token
-// is encrypted and bound to one user of one secret.
-func newVaultFunc(open func() (state.Store, error)) func(key string) oauth.Vault {
-	return func(key string) oauth.Vault { return tokenVault{open: open, secret: key} }
+// is encrypted and bound to one user of one secret. changed is called with the rows that have
+// changed.
+func newVaultFunc(open func() (state.Store, error), changed func(row string)) func(key string) oauth.Vault {
+	return func(key string) oauth.Vault { return tokenVault{open: open, changed: changed, secret: key} }
 }
 
 // tokenVault stores the user tokens of one secret.
 type tokenVault struct {
-	open   func() (state.Store, error)
-	secret string
+	open    func() (state.Store, error)
+	changed func(row string)
+	secret  string
 }
 
 var errDamagedVault = errors.New("the stored token is damaged")
@@ -66,13 +68,16 @@ func (v tokenVault) Put(user string, value []byte) error {
 		return fmt.Errorf("open user tokens: %w", err)
 	}
 	if value == nil {
-		_, err := deleteRow(store, v.name(user))
+		there, err := deleteRow(store, v.name(user))
+		if there {
+			v.changed(v.name(user))
+		}
 		return err
 	}
 	return v.seal(store, user, value, func(state.Pair) bool { return true })
 }
 
-// Replace replaces a value of a user if follows accepts the old one, for vaultTTL.
+// Replace replaces a value of a user if follows accepts the old one, for vaultTTL; nil deletes it.
 func (v tokenVault) Replace(user string, value []byte, follows func(old []byte) bool) (there bool, err error) {
 	store, err := v.open()
 	if err != nil {
@@ -90,19 +95,31 @@ func (v tokenVault) Replace(user string, value []byte, follows func(old []byte) 
 	return there, err
 }
 
-// seal encrypts and stores a value of a user for vaultTTL, if may accepts the old one.
+// seal encrypts and stores a value of a user for vaultTTL, or deletes it if it is nil, if may accepts
+// the old one.
 func (v tokenVault) seal(store state.Store, user string, value []byte, may func(old state.Pair) bool) error {
 	seal, err := vaultCipher(store)
 	if err != nil {
 		return err
 	}
-	sealed := seal.Seal(nil, nil, value, []byte(v.name(user)))
-	return store.ChangePair(vaultSpace, v.name(user), vaultLimits, func(old state.Pair, now time.Time) (state.Pair, error) {
-		if !may(old) {
+	var sealed []byte
+	if value != nil {
+		sealed = seal.Seal(nil, nil, value, []byte(v.name(user)))
+	}
+	changed := false
+	err = store.ChangePair(vaultSpace, v.name(user), vaultLimits, func(old state.Pair, now time.Time) (state.Pair, error) {
+		if changed = may(old); !changed {
 			return old, nil
+		}
+		if sealed == nil {
+			return state.Pair{}, nil
 		}
 		return state.Pair{Value: sealed, Expires: now.Add(vaultTTL)}, nil
 	})
+	if changed {
+		v.changed(v.name(user)) // after an error, too, as the change may have happened
+	}
+	return err
 }
 
 func deleteRow(store state.Store, name string) (there bool, err error) {

@@ -14,7 +14,7 @@ import (
 
 func TestTokenVault_encrypted(t *testing.T) {
 	store := state.NewMemory(state.Options{})
-	at := newVaultFunc(func() (state.Store, error) { return store, nil })
+	at := newVaultFunc(func() (state.Store, error) { return store, nil }, func(string) {})
 	crm, other := at("crm#1"), at("other#1")
 	if value, err := crm.Get("ada"); value != nil || err != nil {
 		t.Fatalf("%q, %v", value, err)
@@ -52,7 +52,7 @@ func TestTokenVault_encrypted(t *testing.T) {
 func TestTokenVault_expiry(t *testing.T) {
 	now := time.Now()
 	store := state.NewMemory(state.Options{Now: func() time.Time { return now }})
-	crm := newVaultFunc(func() (state.Store, error) { return store, nil })("crm#1")
+	crm := newVaultFunc(func() (state.Store, error) { return store, nil }, func(string) {})("crm#1")
 	put := func(user string) error { return crm.Put(user, []byte("access")) }
 	for i := range vaultLimits.Keys - 1 { // one row is the encryption key
 		if err := put(fmt.Sprint(i)); err != nil {

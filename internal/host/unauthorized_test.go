@@ -32,7 +32,7 @@ func TestUserToken_unauthorized(t *testing.T) {
 	t.Cleanup(func() { _ = brokers.Close() })
 	def := secrets.Definition{Name: "token", OAuth: &oauth.Client{AuthorizeURL: "https://login.example.com/a", RedirectURL: "https://mcp.example.com/oauth/crm"}}
 	brokers.Secrets.Set([]secrets.Definition{def})
-	vault := newVaultFunc(open)(def.Key())
+	vault := newVaultFunc(open, func(string) {})(def.Key())
 	for _, name := range []string{"ada", "grace"} {
 		user := principalKey(identity.Principal{ID: name, Kind: identity.KindKey})
 		if err := vault.Put(user, fmt.Appendf(nil, `{"access":"of-%s","end":%q}`, name, time.Now().Add(time.Hour).Format(time.RFC3339))); err != nil {

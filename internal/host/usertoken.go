@@ -111,7 +111,8 @@ func parseRow(name string) (UserToken, bool) {
 	return UserToken{Secret: secret, Definition: definition, Kind: identity.Kind(parts[1]), Issuer: parts[2], ID: parts[3]}, true
 }
 
-// DropUserTokens drops the matching tokens and returns them. No later call uses them.
+// DropUserTokens drops the matching tokens and returns them. No later call uses them. Calls at other
+// replicas may use them until the message of the drop arrives.
 func (b Brokers) DropUserTokens(of func(UserToken) bool) (dropped []UserToken, err error) {
 	all, err := b.UserTokens()
 	if err != nil {
@@ -130,6 +131,7 @@ func (b Brokers) DropUserTokens(of func(UserToken) bool) (dropped []UserToken, e
 		there, failed := deleteRow(store, t.row())
 		if err = errors.Join(err, failed); there && failed == nil {
 			known[t.row()], dropped = true, append(dropped, t)
+			b.publish(state.TokenDropped, t.row())
 		}
 	}
 	names, failed := b.Secrets.DropTokens(func(key, user string) bool {
@@ -145,6 +147,14 @@ func (b Brokers) DropUserTokens(of func(UserToken) bool) (dropped []UserToken, e
 		return sortTokens(dropped), fmt.Errorf("drop user tokens: %w", err)
 	}
 	return sortTokens(dropped), nil
+}
+
+// Receive makes the next call read the token that another replica has changed or dropped.
+func (b Brokers) Receive(m state.Message) {
+	if m.Topic == state.TokenChanged || m.Topic == state.TokenDropped || m == (state.Message{}) {
+		key, user, _ := strings.Cut(m.Name, "\x00")
+		b.Secrets.ReloadTokens(key, user, m.Topic != state.TokenChanged)
+	}
 }
 
 func (t UserToken) row() string {

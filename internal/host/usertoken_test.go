@@ -36,7 +36,7 @@ func (l *lodge) keep(key, user string) {
 	l.t.Helper()
 	end := l.now.AddDate(1, 0, 0).Format(time.RFC3339Nano)
 	text := fmt.Sprintf(`{"given":%q,"access":"hunter2","renew":%q,"end":%q}`, l.now.Format(time.RFC3339Nano), end, end)
-	if err := newVaultFunc(l.brokers.open)(key).Put(user, []byte(text)); err != nil {
+	if err := newVaultFunc(l.brokers.open, func(string) {})(key).Put(user, []byte(text)); err != nil {
 		l.t.Fatal(err)
 	}
 }
@@ -183,7 +183,7 @@ func TestUserTokens_storeError(t *testing.T) {
 func TestTokenVault_replaceMissing(t *testing.T) {
 	first := func(old []byte) bool { return string(old) == "first" }
 	l := newLodge(t)
-	v := newVaultFunc(l.brokers.open)("crm#1")
+	v := newVaultFunc(l.brokers.open, func(string) {})("crm#1")
 	if there, err := v.Replace("ada", []byte("next"), first); there || err != nil {
 		t.Errorf("%v, %v", there, err)
 	}
@@ -205,4 +205,67 @@ func TestTokenVault_replaceMissing(t *testing.T) {
 	if value, err := v.Get("ada"); string(value) != "next" || err != nil {
 		t.Errorf("kept is %q, %v", value, err)
 	}
+}
+
+// Two brokers share a store, as replicas do: what one changes, the other reads after a message.
+func TestReceive_userToken(t *testing.T) {
+	store := state.NewMemory(state.Options{})
+	var sent []state.Message
+	newBrokers := func() Brokers {
+		b := NewBrokers(Options{
+			OpenStore: func() (state.Store, error) { return store, nil }, LookupEnv: func(string) (string, bool) { return "", false }, Logger: slog.New(slog.DiscardHandler),
+			Publish: func(topic state.Topic, names ...string) {
+				for _, name := range names {
+					sent = append(sent, state.Message{Topic: topic, Name: name})
+				}
+			},
+		})
+		t.Cleanup(func() { _ = b.Close() })
+		return b
+	}
+	def := secrets.Definition{Name: "crm", OAuth: &oauth.Client{AuthorizeURL: "https://l.example.com/a", RedirectURL: "https://m.example.com/oauth/x", TokenURL: "https://l.example.com/t", ID: "x"}}
+	a, b := newBrokers(), newBrokers()
+	b.Secrets.Set([]secrets.Definition{def})
+	const ada = "key\x00\x00ada"
+	row := def.Key() + "\x00" + ada
+	want := func(when, want string) {
+		t.Helper()
+		if got, _ := b.Secrets.Resolve(oauth.WithCaller(t.Context(), oauth.Caller{User: ada, DisplayName: "ada", SupportsForms: true}), def.Key()); got != want {
+			t.Errorf("%s, the token is %q, want %q", when, got, want)
+		}
+	}
+	receive := func(want ...state.Message) {
+		t.Helper()
+		if diff := cmp.Diff(want, sent); diff != "" {
+			t.Errorf("messages (-want +got)\n%s", diff)
+		}
+		for _, m := range sent {
+			b.Receive(m)
+		}
+		sent = nil
+	}
+	keep := func(token string) {
+		t.Helper()
+		end := time.Now().AddDate(1, 0, 0).Format(time.RFC3339Nano)
+		if err := newVaultFunc(a.open, func(row string) { a.publish(state.TokenChanged, row) })(def.Key()).Put(ada, fmt.Appendf(nil, `{"access":%q,"renew":%q,"end":%q}`, token, end, end)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want("before any token", "")
+	keep("first")
+	receive(state.Message{Topic: state.TokenChanged, Name: row})
+	want("after a token was stored", "first")
+	keep("second")
+	b.Receive(state.Message{Topic: state.TokenChanged, Name: "other#1\x00" + ada})
+	b.Receive(state.Message{Topic: state.ResourceUpdated, Name: row})
+	want("after messages about others", "first")
+	b.Receive(state.Message{})
+	want("after messages were lost", "second")
+	sent = nil
+	if dropped, err := a.DropUserTokens(func(UserToken) bool { return true }); len(dropped) != 1 || err != nil {
+		t.Fatalf("dropped are %+v, %v", dropped, err)
+	}
+	want("before the message of the drop", "second")
+	receive(state.Message{Topic: state.TokenDropped, Name: row})
+	want("after the drop", "")
 }

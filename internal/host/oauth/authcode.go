@@ -22,8 +22,8 @@ type Vault interface {
 	Get(user string) ([]byte, error)
 	// Put stores the value of a user; nil deletes it.
 	Put(user string, value []byte) error
-	// Replace atomically replaces the value of a user if follows accepts the old one. It
-	// returns false if there is no such value.
+	// Replace atomically replaces the value of a user if follows accepts the old one; nil
+	// deletes it. It returns false if there is no such value.
 	Replace(user string, value []byte, follows func(old []byte) bool) (bool, error)
 }
 

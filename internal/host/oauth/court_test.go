@@ -74,7 +74,9 @@ func (v *memoryVault) Replace(user string, value []byte, follows func([]byte) bo
 	if v.kept[user] == nil || !follows(v.kept[user]) {
 		return false, nil
 	}
-	v.kept[user] = value
+	if v.kept[user] = value; value == nil {
+		delete(v.kept, user)
+	}
 	return true, nil
 }
 

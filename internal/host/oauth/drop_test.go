@@ -177,3 +177,41 @@ func TestReplace_newConsent(t *testing.T) {
 		t.Errorf("the vault has %s, %v", kept, err)
 	}
 }
+
+// Another server with the same vault has renewed the token, and the provider has rejected the old one.
+func TestRenew_byOtherServer(t *testing.T) {
+	c := newCourt(t)
+	c.hold("ada", token{value: "first", life: time.Hour, refresh: "refresh"})
+	c.refuse("invalid_grant")
+	c.pass(time.Hour)
+	c.during = func() {
+		end := c.now.Add(time.Hour)
+		value, err := json.Marshal(storedToken{Access: "second", Refresh: "next", Renew: end, End: end})
+		if err != nil {
+			t.Error(err)
+		}
+		if err := c.vault.Put("ada", value); err != nil {
+			t.Error(err)
+		}
+	}
+	if token, _, err := c.get("ada"); token != "second" || err != nil {
+		t.Errorf("ada's token is %q, %v", token, err)
+	}
+	if value, _ := c.vault.Get("ada"); !strings.Contains(string(value), `"second"`) {
+		t.Errorf("of ada is kept %s", value)
+	}
+}
+
+// A message of another server arrives while a token is stored.
+func TestReload_whileStored(t *testing.T) {
+	for _, user := range []string{"ada", ""} {
+		c := newCourt(t)
+		c.hold("ada", token{value: "first", life: time.Hour})
+		before := c.users.drops()
+		c.users.Reload(user, true)
+		c.users.cacheNew("ada", storedToken{Access: "stored before", End: c.now.Add(time.Hour)}, before)
+		if token, _, err := c.get("ada"); token != "first" || err != nil {
+			t.Errorf("ada's token is %q, %v", token, err)
+		}
+	}
+}

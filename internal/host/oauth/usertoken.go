@@ -102,12 +102,13 @@ func (u *UserTokens) storeFirst(v *authorization, got token) error {
 	if err := u.broker.options.OnTokenAdded(u.key, v.caller.User); err != nil {
 		return err
 	}
+	drops := u.drops()
 	k, value := u.newStored(got, storedToken{Given: u.broker.options.Now()})
 	if err := u.vault.Put(v.caller.User, value); err != nil {
 		u.broker.options.OnTokenLost(u.key, v.caller.User, LossNotStored)
 		return err
 	}
-	u.cacheNew(v.caller.User, k)
+	u.cacheNew(v.caller.User, k, drops)
 	return nil
 }
 
@@ -116,11 +117,9 @@ func (u *UserTokens) storeFirst(v *authorization, got token) error {
 func (u *UserTokens) replace(user string, got token, before storedToken) (bool, error) {
 	u.storeMu.Lock()
 	defer u.storeMu.Unlock()
+	drops := u.drops()
 	k, value := u.newStored(got, before)
-	there, err := u.vault.Replace(user, value, func(old []byte) bool {
-		var is storedToken
-		return json.Unmarshal(old, &is) == nil && is.Access == before.Access && is.Refresh == before.Refresh
-	})
+	there, err := u.vault.Replace(user, value, before.isIn)
 	if err != nil {
 		return false, err
 	}
@@ -130,7 +129,7 @@ func (u *UserTokens) replace(user string, got token, before storedToken) (bool, 
 		u.mu.Unlock()
 		return false, nil
 	}
-	u.cacheNew(user, k)
+	u.cacheNew(user, k, drops)
 	return true, nil
 }
 
@@ -144,15 +143,32 @@ func (u *UserTokens) newStored(got token, before storedToken) (storedToken, []by
 	return k, value
 }
 
-// cacheNew caches a new token.
-func (u *UserTokens) cacheNew(user string, k storedToken) {
+// isIn reports whether a value of a vault is the token.
+func (k storedToken) isIn(value []byte) bool {
+	var is storedToken
+	return json.Unmarshal(value, &is) == nil && is.Access == k.Access && is.Refresh == k.Refresh
+}
+
+func (u *UserTokens) drops() uint64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	return u.dropCount
+}
+
+// cacheNew caches a token that was stored after the given number of drops. After further drops, the
+// vault must be read.
+func (u *UserTokens) cacheNew(user string, k storedToken, drops uint64) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.dropCount != drops {
+		delete(u.cache, user)
+		return
+	}
 	u.cacheEntry(user, tokenEntry{storedToken: k, storedAt: u.broker.options.Now()})
 }
 
 // forget removes an unusable token and reports why. If another one was stored in the meantime,
-// it stays and is returned.
+// here or by another server with the same vault, it stays and is returned.
 func (u *UserTokens) forget(user string, k storedToken, why LossReason) (string, error) {
 	u.storeMu.Lock()
 	defer u.storeMu.Unlock()
@@ -166,8 +182,22 @@ func (u *UserTokens) forget(user string, k storedToken, why LossReason) (string,
 	if !same {
 		return newer.Access, nil
 	}
-	u.broker.options.OnTokenLost(u.key, user, why)
-	return "", u.vault.Put(user, nil)
+	value, err := u.vault.Get(user)
+	if err == nil && k.isIn(value) {
+		u.broker.options.OnTokenLost(u.key, user, why)
+		var there bool
+		if there, err = u.vault.Replace(user, nil, k.isIn); there || err != nil {
+			return "", err
+		}
+	}
+	u.mu.Lock()
+	delete(u.cache, user)
+	u.mu.Unlock()
+	if err != nil {
+		return "", err
+	}
+	now, err := u.load(user)
+	return now.Access, err
 }
 
 // recordFailure records why a token could not be renewed, if the user is still cached.
@@ -237,6 +267,23 @@ func (u *UserTokens) forgetUsers(of func(user string) bool) (had []string) {
 		}
 	}
 	return had
+}
+
+// Reload makes the next call of a user, or with an empty name of every user, read the vault, which
+// another server has changed. If that dropped the token, authorizations in progress end.
+func (u *UserTokens) Reload(user string, dropped bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.dropCount++
+	if user == "" {
+		clear(u.cache)
+	}
+	delete(u.cache, user)
+	for _, v := range u.authorizations {
+		if dropped && v.stage != stageDone && (user == "" || v.caller.User == user) {
+			u.end(v, errNoCallback)
+		}
+	}
 }
 
 // TokenCreatedAt returns when the user gave consent, from a value of a vault; zero if it does

@@ -62,6 +62,16 @@ func (s *Store) DropTokens(of func(key, user string) bool) (dropped []UserTokenI
 	return dropped, err
 }
 
+// ReloadTokens makes the next calls read the tokens of a user of a client again; see
+// [oauth.UserTokens.Reload]. An empty key stands for all clients, and an empty user for all users.
+func (s *Store) ReloadTokens(key, user string, dropped bool) {
+	for id, users := range s.userTokens() {
+		if key == "" || key == id {
+			users.Reload(user, dropped)
+		}
+	}
+}
+
 func (s *Store) userTokens() map[string]*oauth.UserTokens {
 	s.mu.Lock()
 	defer s.mu.Unlock()
