@@ -74,25 +74,25 @@ func (s *Server) checkAudit(c *catalog.Catalog) error {
 	}}
 }
 
-// warnAuditChange logs and returns a warning if the audit block changed, as the change needs a
-// restart. Loading is held.
-func (s *Server) warnAuditChange(block *definition.Audit) diag.List {
-	if !s.auditChanged(block) {
-		return nil
+// warnRestart logs and returns warnings about changed blocks that need a restart. Loading is held.
+func (s *Server) warnRestart(c *catalog.Catalog) (warnings diag.List) {
+	if s.auditChanged(c.Audit) {
+		audited := s.audit.Load() != nil
+		s.options.Logger.Warn("audit block changed, restart needed", slog.Bool("audited", audited))
+		warnings = append(warnings, catalog.AuditChanged(c.Audit, audited))
 	}
-	audited := s.audit.Load() != nil
-	s.options.Logger.Warn("audit block changed, restart needed", slog.Bool("audited", audited))
-	warning := diag.Diagnostic{
-		Severity: diag.Warning, Code: "restart-needed", Summary: "the audit block has changed; until mcpd is restarted, calls are not audited",
-		Detail: "restart mcpd, or undo the change",
+	if s.stateChanged(c) {
+		s.options.Logger.Warn("state block changed, restart needed")
+		warnings = append(warnings, catalog.StateChanged(c.Definitions.Config.State))
 	}
-	if audited {
-		warning.Summary = "the audit block has changed; until mcpd is restarted, calls are audited as before"
-	}
-	if block != nil {
-		warning.Range = block.Range
-	}
-	return diag.List{warning}
+	return warnings
+}
+
+// stateChanged reports whether a changed state block would have an effect. The first snapshot must
+// have been published.
+func (s *Server) stateChanged(c *catalog.Catalog) bool {
+	o := s.options
+	return o.Mode == serving && o.StateURL == "" && (o.StatePath == "" || o.StateOptional) && !c.Definitions.Config.State.SameStore(s.firstState)
 }
 
 // auditChanged reports whether a block differs from the block of the open log. The first snapshot

@@ -48,6 +48,9 @@ type Options struct {
 	// encrypts what is stored, and all decrypt it. Unless Now is set, the database has the clock.
 	StateURL, StateFleet string
 	StateKeys            []string
+	// StateExisting is for programs beside the servers of a database: the state block is used in every
+	// Mode, and a database without state of this version is an error.
+	StateExisting bool
 	// StateOptional keeps the state in memory, with a warning in the log, if the file cannot be
 	// used.
 	StateOptional bool

@@ -213,14 +213,15 @@ func diagnosticsOf(err error) (problems diag.List) {
 }
 
 // commit opens the audit log at the first load, and publishes the snapshot. It returns warnings
-// about the audit block.
+// about changes that need a restart.
 func (s *Server) commit(snap, before *Snapshot, all bool) (diag.List, error) {
 	if before == nil {
 		if err := s.openAudit(snap.catalog.Audit); err != nil {
 			return nil, err
 		}
+		s.firstState = snap.catalog.Definitions.Config.State
 	}
-	warnings := s.warnAuditChange(snap.catalog.Audit)
+	warnings := s.warnRestart(snap.catalog)
 	s.publish(snap, before, all || before == nil || before.Revision() != snap.Revision())
 	return warnings, nil
 }
@@ -288,7 +289,7 @@ func (s *Server) reportLoad(before *Snapshot, mended bool, err error, took time.
 		if before != nil {
 			changed = now.catalog.Changed(before.catalog)
 		}
-		s.subscribers.notify(changed)
+		s.changes.Notify(changed)
 		return nil
 	})
 }

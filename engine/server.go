@@ -51,6 +51,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
 	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
+	"github.com/mcpd/mcpd/internal/execution/changes"
 	"github.com/mcpd/mcpd/internal/execution/extension"
 	"github.com/mcpd/mcpd/internal/execution/gofunc"
 	"github.com/mcpd/mcpd/internal/execution/hooks"
@@ -83,9 +84,9 @@ type Server struct {
 	reloader
 	auditing
 	front
-	subscribers subscribers
-	closing     sync.Once
-	closeErr    error
+	changes  *changes.Changes
+	closing  sync.Once
+	closeErr error
 }
 
 // reloader builds snapshots, one load at a time.
@@ -109,6 +110,8 @@ type auditing struct {
 	// auditBlock is the block that audit was opened with. It is set before the first snapshot is
 	// stored, and never again.
 	auditBlock *definition.Audit
+	// firstState is the state block of the first snapshot, which never changes.
+	firstState *definition.State
 
 	eventMu sync.Mutex // events are sent one at a time
 	ready   bool       // events are audited; guarded by eventMu
@@ -146,7 +149,7 @@ func New(o Options) (*Server, error) {
 	var s *Server
 	o.Policies, o.Hooks, o.Files.Vars = slices.Clone(o.Policies), slices.Clone(o.Hooks), maps.Clone(o.Files.Vars)
 	states, err := parts.States(extension.StateOptions{
-		Path: o.StatePath, Optional: o.StateOptional, Database: state.Database{URL: o.StateURL, Fleet: o.StateFleet, Keys: o.StateKeys},
+		Path: o.StatePath, Optional: o.StateOptional, Database: state.Database{URL: o.StateURL, Fleet: o.StateFleet, Keys: o.StateKeys, Existing: o.StateExisting},
 		Now: clock, Logger: o.Logger, Block: func() (string, *definition.State) { return s.stateBlock() },
 		Resolve: func(ctx context.Context, secret string) (string, error) {
 			return s.brokers.Secrets.Resolve(ctx, secret)
@@ -167,9 +170,10 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("new server: %w", err), tel.close(context.Background()))
 	}
-	s = &Server{options: o, states: states, telemetry: tel, auditing: auditing{ready: !o.DeferReady}, subscribers: subscribers{logger: o.Logger}}
+	s = &Server{options: o, states: states, telemetry: tel, auditing: auditing{ready: !o.DeferReady}, changes: changes.New(o.Logger, states.Publish)}
+	states.Receive = s.receive
 	drivers, missing := parts.Drivers()
-	s.brokers = host.NewBrokers(host.Options{Drivers: drivers, LookupEnv: o.Files.LookupEnv, OpenStore: s.states.Open, Supervisor: o.Scripts.Supervisor, Audit: s.recordEvent, Traceparent: tel.propagate, Logger: o.Logger})
+	s.brokers = host.NewBrokers(host.Options{Drivers: drivers, LookupEnv: o.Files.LookupEnv, OpenStore: s.states.Open, Publish: s.states.Publish, Supervisor: o.Scripts.Supervisor, Audit: s.recordEvent, Traceparent: tel.propagate, Logger: o.Logger})
 	if !o.LogRedactor.store.CompareAndSwap(nil, s.brokers.Secrets) {
 		return nil, errors.Join(errors.New("new server: the redactor belongs to another server"), tel.close(context.Background()))
 	}
@@ -211,13 +215,20 @@ func (s *Server) newPipeline() *pipeline.Pipeline {
 // Snapshot returns the serving snapshot; nil before the first successful load.
 func (s *Server) Snapshot() *Snapshot { return s.current.Load() }
 
-// stateBlock returns the name of the server, and the state block if the server uses it.
+// stateBlock returns the name of the server, and the state block of the first snapshot if the server
+// uses it.
 func (s *Server) stateBlock() (name string, block *definition.State) {
 	snap := s.current.Load()
-	if snap == nil || s.options.Mode != serving {
+	if snap == nil || s.options.Mode != serving && !s.options.StateExisting {
 		return s.options.Name, nil
 	}
-	return snap.catalog.Server.Name, snap.catalog.Definitions.Config.State
+	return snap.catalog.Server.Name, s.firstState
+}
+
+// receive handles a message of another replica.
+func (s *Server) receive(m state.Message) {
+	s.brokers.Receive(m)
+	s.changes.Receive(m, s.upstreams.Watched)
 }
 
 // Transport returns the transport that package serve binds for the server.
@@ -229,7 +240,7 @@ func (s *Server) Logger() *slog.Logger { return s.options.Logger }
 // Watch calls fn after each published snapshot, until stop is called. changed lists the URIs of
 // resources that were added, removed or changed, and of resources that [Server.Follow] reports as
 // changed. fn must not block, and must not call Load or Reload.
-func (s *Server) Watch(fn func(changed []string)) (stop func()) { return s.subscribers.add(fn) }
+func (s *Server) Watch(fn func(changed []string)) (stop func()) { return s.changes.Subscribe(fn) }
 
 // Status returns the state of the server.
 func (s *Server) Status() Status {
@@ -252,7 +263,7 @@ func (s *Server) Status() Status {
 	s.mu.Unlock()
 	if snap := s.current.Load(); snap != nil {
 		status.Revision, status.Since = snap.Revision(), snap.publishedAt
-		status.RestartNeeded = s.auditChanged(snap.catalog.Audit)
+		status.RestartNeeded = s.auditChanged(snap.catalog.Audit) || s.stateChanged(snap.catalog)
 		status.Limits = len(snap.catalog.RateLimits)
 		for _, u := range s.upstreams.Status(snap.catalog) {
 			status.Upstreams = append(status.Upstreams, UpstreamStatus(u))

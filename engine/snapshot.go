@@ -4,10 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"maps"
-	"runtime/debug"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/mcpd/mcpd/call"
@@ -171,49 +168,4 @@ func (s *Snapshot) list(k call.Kind, hidden []byte) *Visible {
 		}
 		return v
 	})
-}
-
-// subscribers are the functions to call after each published snapshot. They are safe for concurrent
-// use.
-type subscribers struct {
-	logger    *slog.Logger
-	mu        sync.Mutex
-	functions map[int]func(changed []string)
-	next      int
-}
-
-// add registers fn for every change, until leave is called.
-func (a *subscribers) add(fn func(changed []string)) (leave func()) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.functions == nil {
-		a.functions = map[int]func([]string){}
-	}
-	id := a.next
-	a.next++
-	a.functions[id] = fn
-	return func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		delete(a.functions, id)
-	}
-}
-
-// notify calls all registered functions, one after the other. It logs and recovers their panics.
-func (a *subscribers) notify(changed []string) {
-	a.mu.Lock()
-	listeners := slices.Collect(maps.Values(a.functions))
-	a.mu.Unlock()
-	for _, fn := range listeners {
-		a.call(fn, changed)
-	}
-}
-
-func (a *subscribers) call(fn func(changed []string), changed []string) {
-	defer func() {
-		if recover() != nil {
-			a.logger.Error("recover panic in subscriber", slog.String("stack", string(debug.Stack())))
-		}
-	}()
-	fn(changed)
 }

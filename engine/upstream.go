@@ -69,13 +69,16 @@ func (s *Server) newUpstreams(x extension.Federation) federation.Federation {
 	return x.Federate(federation.Options{
 		Version: o.Version, Brokers: s.brokers, LookupEnv: o.Files.LookupEnv, Traceparent: s.telemetry.propagate, Supervisor: o.Scripts.Supervisor,
 		Lock:   federation.LockOptions{Path: o.Files.LockPath, ReadOnly: o.Mode != serving, Strict: o.Files.Lock != nil, Offline: o.Mode.offline(), Eager: o.Mode == Eager, Audit: s.Audit},
-		Relist: s.refreshUpstreams, Update: s.subscribers.notify, Logger: o.Logger,
+		Relist: s.refreshUpstreams, Update: s.changes.UpstreamUpdated, Logger: o.Logger,
 	})
 }
 
 // Follow subscribes to changes of an upstream resource, until leave is called. [Server.Watch]
 // reports the changes.
-func (s *Server) Follow(uri string) (leave func()) { return s.upstreams.WatchResource(uri) }
+func (s *Server) Follow(uri string) (leave func()) {
+	s.states.Connect() // other replicas report changes, too
+	return s.upstreams.WatchResource(uri)
+}
 
 // refreshUpstreams publishes the current offers of upstream servers. It returns how long that took,
 // without the wait for another load, as the first load waits for servers.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -20,8 +21,8 @@ func newToken(e env) *cobra.Command {
 		Use:   "token",
 		Short: "List and drop the OAuth tokens of users",
 		Long: `Token lists and drops the stored OAuth tokens of users, for secrets with an
-authorize_url. It asks the running server; if none runs, it opens the state file. It
-never prints a token.`,
+authorize_url. It asks the running server; if none runs, it opens the state file, or
+the database of the state block. It never prints a token.`,
 		Example: `  mcpd token list
   mcpd token drop --principal ada
   mcpd token drop --principal ada --secret crm_token`,
@@ -63,7 +64,7 @@ func newTokenDrop(e env) *cobra.Command {
 		Short: "Drop the tokens of a principal or of a secret",
 		Long: `Drop deletes the stored tokens of a principal, of a secret, or of a principal for one
 secret. The users must authorize again. A running server forgets the tokens before drop
-returns. The authorization server is not notified: revoke the access there too.`,
+returns, and other servers with the same database within a second. The authorization server is not notified: revoke the access there too.`,
 		Example: `  mcpd token drop --principal ada
   mcpd token drop --principal ada --secret crm_token`,
 		Args: noOperand,
@@ -109,7 +110,7 @@ func (t *tokens) dropped(e env, got tokenAnswer) error {
 	return nil
 }
 
-// tokenAnswer is the response to a token request, from a server or from the state file.
+// tokenAnswer is the response to a token request, from a server or from the stored state.
 type tokenAnswer struct {
 	Tokens []tokenRow `json:"tokens"`
 	// Failure is the reason why some tokens could not be dropped.
@@ -171,17 +172,18 @@ type tokens struct {
 	asking controlClientFlags
 	state  string
 	which  control.TokenFilter
-	// at is the socket or file that was used.
-	at string
+	// at is the socket, file or database that was used.
+	at     string
+	inFile bool
 }
 
 func (t *tokens) add(cmd *cobra.Command) {
 	t.asking.add(cmd)
-	cmd.Flags().StringVar(&t.state, "state", "", "open the state `FILE` if no server answers (default the state file for these files)")
+	cmd.Flags().StringVar(&t.state, "state", "", "open the state `FILE`, or the database postgres://…, if no server answers (default the state of these files)")
 	_ = cmd.MarkFlagFilename("state")
 }
 
-// ask sends the request to the running server, or opens the state file if none runs.
+// ask sends the request to the running server, or opens the stored state if none runs.
 func (t *tokens) ask(ctx context.Context, e env, do control.Action) (got tokenAnswer, err error) {
 	r := control.Request{Action: do, TokenFilter: t.which}
 	if t.at = t.asking.control.path(e, &t.asking.files); t.at != "" {
@@ -197,28 +199,10 @@ func (t *tokens) ask(ctx context.Context, e env, do control.Action) (got tokenAn
 }
 
 func (t *tokens) open(ctx context.Context, e env, r control.Request) (got tokenAnswer, err error) {
-	if isDatabase(t.state) {
-		return got, usageError("--state takes a file here; for a database, ask a running server with --control")
-	}
-	if t.at = t.state; t.at == "" {
-		t.at = t.asking.files.state(e)
-	}
-	switch t.at {
-	case inMemory:
-		return got, usageError("a server with --state memory has no state file; name its socket with --control while it runs")
-	case "":
-		return got, usageError("no default directory for the state file; name the file with --state FILE")
-	}
 	got.Tokens = []tokenRow{}
-	if _, err := e.disk.stat(t.at); errors.Is(err, fs.ErrNotExist) {
-		if t.state != "" {
-			return got, usageError("file %s not found", t.state)
-		}
-		return got, nil // nothing was stored yet
-	}
-	s, err := engine.New(engine.Options{Name: "mcpd", Extensions: extensions(), StatePath: e.resolve(t.at), Now: e.now})
-	if err != nil {
-		return got, err
+	s, err := t.server(ctx, e)
+	if s == nil || err != nil {
+		return got, err // without a server nothing was stored yet
 	}
 	defer func() {
 		if failed := s.Close(ctx); failed != nil && err == nil {
@@ -226,13 +210,68 @@ func (t *tokens) open(ctx context.Context, e env, r control.Request) (got tokenA
 		}
 	}()
 	if _, err := s.Inside().State(); err != nil {
-		return got, findingsError("%v; if a running server uses the file, name its socket with --control", err)
+		advice := ""
+		if t.inFile {
+			advice = "; if a running server uses the file, name its socket with --control"
+		}
+		return got, findingsError("%v%s", err, advice)
 	}
 	got, err = tokensOf(s, r)
 	if err != nil {
 		return got, findingsError("%v", err)
 	}
 	return got, nil
+}
+
+// server returns a server with the stored state, or nil if the default file does not exist.
+func (t *tokens) server(ctx context.Context, e env) (*engine.Server, error) {
+	options := engine.Options{Name: "mcpd", Extensions: extensions(), StateExisting: true}
+	switch {
+	case isDatabase(t.state):
+		t.at, options.StateURL = "the database", t.state
+		return engine.New(options)
+	case t.state == inMemory:
+		return nil, usageError("a server with --state memory has no state file; name its socket with --control while it runs")
+	case t.state != "":
+		t.at = t.state
+	default:
+		if s, err := t.fromBlock(ctx, e); s != nil || err != nil {
+			return s, err
+		}
+		if t.at = t.asking.files.state(e); t.at == "" {
+			return nil, usageError("no default directory for the state file; name the file with --state FILE")
+		}
+	}
+	if _, err := e.disk.stat(t.at); errors.Is(err, fs.ErrNotExist) {
+		if t.state != "" {
+			return nil, usageError("file %s not found", t.state)
+		}
+		return nil, nil
+	}
+	t.inFile, options.StatePath, options.Now = true, e.resolve(t.at), e.now
+	return engine.New(options)
+}
+
+// fromBlock returns a server with the state of the state block, or nil without a block. The files
+// must be valid, since the URL of the block may contain secrets.
+func (t *tokens) fromBlock(ctx context.Context, e env) (*engine.Server, error) {
+	text, err := e.disk.readFile(t.asking.files.config)
+	if err != nil || !bytes.Contains(text, []byte("state")) {
+		return nil, nil // the state is in a file
+	}
+	s, err := t.asking.files.open(e, engine.Options{Mode: engine.Offline, StateExisting: true})
+	if err != nil {
+		return nil, err
+	}
+	report, err := s.Load(ctx)
+	if err == nil && s.Snapshot().Inside().Definitions().Config.State != nil {
+		t.at = "the database of the state block"
+		return s, nil
+	}
+	if err != nil {
+		err = errors.Join(loadError(report, t.asking.files.config, err), printProblems(e, report))
+	}
+	return nil, errors.Join(err, s.Close(ctx))
 }
 
 func tokensOf(s *engine.Server, r control.Request) (tokenAnswer, error) {

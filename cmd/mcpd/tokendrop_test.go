@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mcpd/mcpd/internal/base/postgrestest"
 )
 
 // token runs mcpd token in the scene, and requires an exit code and a match on both
@@ -159,4 +161,57 @@ func TestTokenDrop_runningServer(t *testing.T) {
 	if s.tokens.Load() != 2 {
 		t.Errorf("%d tokens issued, want 2", s.tokens.Load())
 	}
+}
+
+// Two servers share a database. The verbs find it in the state block, and both servers forget the token.
+func TestToken_database(t *testing.T) {
+	t.Parallel()
+	database := postgrestest.Start(t, os.Getenv("MCPD_NEED_POSTGRES"))
+	s := newUserScene(t)
+	url := database.URL("postgres", "")
+	config := filepath.Join(s.dir, "mcpd.hcl")
+	text, err := os.ReadFile(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := `
+server { name = "shop" }
+state {
+  url = secret.database
+  key = secret.key
+}
+secret "database" { file = "database.txt" }
+secret "key" { file = "key.txt" }
+`
+	for name, text := range map[string]string{config: string(text) + block, filepath.Join(s.dir, "database.txt"): url, filepath.Join(s.dir, "key.txt"): "a key of many random characters"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const offline = "--control=off"
+	s.token(t, 1, ``, `mcpd: open the state store: .+schema mcpd has no state of this version .+\n`, "list", offline)
+	s.talk(t, func(sendA func(string), hearA func() (string, bool)) {
+		s.greet(sendA, opensPages)
+		answer, pages := s.call(t, sendA, hearA, 2)
+		s.wantPages(t, answer, pages, 1)
+		s.talk(t, func(sendB func(string), hearB func() (string, bool)) {
+			s.greet(sendB, opensPages)
+			answer, pages := s.call(t, sendB, hearB, 2)
+			s.wantPages(t, answer, pages, 0)
+			s.token(t, 0, `SECRET(?s).+mine.+`, ``, "list", offline)
+			s.token(t, 1, ``, `mcpd: .*not encrypted.*\n|mcpd: .*another key.*\n`, "list", offline, "--state", url)
+			s.token(t, 0, `dropped mine of \S+ \(local\)\n`, ``, "drop", "--secret", "mine", offline)
+			for id := 3; pages == 0; id++ { // until the message arrives
+				answer, pages = s.call(t, sendB, hearB, id)
+			}
+			s.wantPages(t, answer, pages, 1)
+		})
+		// The token of the new consent.
+		answer, pages = s.call(t, sendA, hearA, 3)
+		s.wantPages(t, answer, pages, 0)
+		if s.tokens.Load() != 2 {
+			t.Errorf("%d tokens issued, want 2", s.tokens.Load())
+		}
+	})
+	s.token(t, 0, `dropped mine of \S+ \(local\)\n`, ``, "drop", "--secret", "mine")
 }

@@ -42,6 +42,8 @@ type Federation interface {
 	// WatchResource subscribes to a resource at the server that offers it, until leave is
 	// called.
 	WatchResource(uri string) (leave func())
+	// Watched returns the resources of servers that are watched.
+	Watched() []string
 	// Close closes all connections and waits until they are closed.
 	Close()
 }
@@ -114,6 +116,7 @@ func (none) WaitReady(context.Context) bool                                 { re
 func (none) Status(*catalog.Catalog) []ServerStatus                         { return nil }
 func (none) Drifts(*catalog.Catalog) []Drift                                { return nil }
 func (none) WatchResource(string) (leave func())                            { return func() {} }
+func (none) Watched() []string                                              { return nil }
 func (none) Close()                                                         {}
 
 // ServerStatus is the status of an upstream server. engine.UpstreamStatus documents its fields.

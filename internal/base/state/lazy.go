@@ -36,6 +36,8 @@ type Database struct {
 	// Keys are secrets of any length. The first encrypts what is stored, and all decrypt it. Without
 	// keys, nothing is encrypted.
 	Keys []string
+	// Existing means that the database must have state of this version: it is not created or upgraded.
+	Existing bool
 }
 
 // Lazy is a store that is opened on first use, and swept while it is open. It is safe

@@ -77,6 +77,33 @@ func AuditInUse(audit *definition.Audit, err error) diag.Diagnostic {
 	return d
 }
 
+// AuditChanged returns the warning about an audit block, nil if it was removed, that differs from the
+// one in effect. audited reports whether calls are audited.
+func AuditChanged(block *definition.Audit, audited bool) diag.Diagnostic {
+	d := restartNeeded("the audit block has changed; until mcpd is restarted, calls are not audited")
+	if audited {
+		d.Summary = "the audit block has changed; until mcpd is restarted, calls are audited as before"
+	}
+	if block != nil {
+		d.Range = block.Range
+	}
+	return d
+}
+
+// StateChanged returns the warning about a state block, nil if it was removed, that differs from the
+// one in effect.
+func StateChanged(block *definition.State) diag.Diagnostic {
+	d := restartNeeded("the state block has changed; until mcpd is restarted, the state is where it was")
+	if block != nil {
+		d.Range = block.Range
+	}
+	return d
+}
+
+func restartNeeded(summary string) diag.Diagnostic {
+	return diag.Diagnostic{Severity: diag.Warning, Code: "restart-needed", Summary: summary, Detail: "restart mcpd, or undo the change"}
+}
+
 // checkTLS reports a tls block with files that cannot be used.
 func (l *linker) checkTLS(tls definition.ListenTLS) {
 	if l.options.Checks.TLS == nil {

@@ -67,6 +67,7 @@ func (s *Set) database(o *StateOptions) (*state.Database, error) {
 		if d, err = resolveState(block, o.Resolve); err != nil {
 			return nil, fmt.Errorf("open the state store: %w", err)
 		}
+		d.Existing = o.Database.Existing
 	}
 	if d.URL == "" {
 		return nil, nil
@@ -74,7 +75,9 @@ func (s *Set) database(o *StateOptions) (*state.Database, error) {
 	if s.PostgreSQL == nil {
 		return nil, errors.New("open the state store: the state block needs postgres.New() of github.com/mcpd/mcpd/extensions/postgres in Options.Extensions")
 	}
-	d.Fleet = cmp.Or(d.Fleet, name)
+	if !d.Existing {
+		d.Fleet = cmp.Or(d.Fleet, name)
+	}
 	return &d, nil
 }
 

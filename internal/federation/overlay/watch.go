@@ -31,6 +31,13 @@ func (f *Federation) WatchResource(uri string) (leave func()) {
 	return sync.OnceFunc(func() { f.watches.add(uri, -1) })
 }
 
+// Watched returns the watched resources that servers offer.
+func (f *Federation) Watched() []string {
+	f.watches.mu.Lock()
+	defer f.watches.mu.Unlock()
+	return slices.Sorted(maps.Keys(f.watches.subscribed))
+}
+
 func (w *resourceWatches) add(uri string, n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -192,6 +192,17 @@ type State struct {
 	Range diag.Range
 }
 
+// SameStore reports whether two blocks, which may be nil, open the same store in the same way.
+// Positions are ignored.
+func (s *State) SameStore(other *State) bool {
+	if s == nil || other == nil {
+		return s == other
+	}
+	x, y := *s, *other
+	x.Range, y.Range = diag.Range{}, diag.Range{}
+	return reflect.DeepEqual(x, y)
+}
+
 // Codeact is the codeact block: agents may run code that calls tools.
 type Codeact struct {
 	// Tools are names and patterns of the callable tools; nil means all.

@@ -82,7 +82,7 @@ func open(d state.Database, o state.Options, patience time.Duration, h hooks) (*
 	s.cipher = newCipher(d.Keys)
 	until := time.Now().Add(patience)
 	for {
-		err := s.start(d.Fleet)
+		err := s.start(d)
 		if err == nil {
 			s.run()
 			return s, nil
@@ -97,9 +97,9 @@ func open(d state.Database, o state.Options, patience time.Duration, h hooks) (*
 }
 
 // start prepares the schema, reads the keys and registers the replica.
-func (s *store) start(fleet string) error {
+func (s *store) start(d state.Database) error {
 	err := s.do(func(ctx context.Context, c *pgxpool.Conn) error {
-		return migrate(ctx, c.Conn(), s.schema, fleet, s.hooks.steps)
+		return migrate(ctx, c.Conn(), s.schema, d, s.hooks.steps)
 	})
 	if err == nil {
 		err = s.loadKeys()

@@ -96,6 +96,16 @@ func TestOpen_migrations(t *testing.T) {
 	wantRefused(t, state.Database{URL: url}, hooks{}, "newer version")
 }
 
+// A program beside the servers neither creates nor upgrades the schema.
+func TestOpen_existing(t *testing.T) {
+	url := newURL(t)
+	wantRefused(t, state.Database{URL: url, Existing: true}, hooks{}, "no state of this version (0 of")
+	s := opened(t, state.Database{URL: url, Fleet: "shop"}, state.Options{}, hooks{})
+	opened(t, state.Database{URL: url, Existing: true}, state.Options{}, hooks{})
+	execute(t, s, `DELETE FROM {s}.migrations WHERE version > 1`)
+	wantRefused(t, state.Database{URL: url, Existing: true}, hooks{}, "no state of this version (1 of")
+}
+
 func TestOpen_concurrent(t *testing.T) {
 	url := newURL(t)
 	made := make(chan error, 8)

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/mcpd/mcpd/internal/base/state"
 )
 
 // migrations are the steps from an empty schema, with {s} for its quoted name. A schema
@@ -321,8 +323,9 @@ END $$;
 `
 
 // migrate applies the missing steps to a schema, and records the name of the fleet. Other
-// servers that start wait. A complete schema is only read.
-func migrate(ctx context.Context, conn *pgx.Conn, schema, fleet string, steps []string) error {
+// servers that start wait. A complete schema is only read. With d.Existing, an incomplete one is an
+// error.
+func migrate(ctx context.Context, conn *pgx.Conn, schema string, d state.Database, steps []string) error {
 	quoted := pgx.Identifier{schema}.Sanitize()
 	tx, err := conn.Begin(ctx)
 	if err != nil {
@@ -339,6 +342,9 @@ func migrate(ctx context.Context, conn *pgx.Conn, schema, fleet string, steps []
 	if version > len(steps) {
 		return permanentError{fmt.Errorf("schema %s was written by a newer version (%d, this version supports %d); run that version", schema, version, len(steps))}
 	}
+	if version < len(steps) && d.Existing {
+		return permanentError{fmt.Errorf("schema %s has no state of this version (%d of %d steps); start a server of this version first", schema, version, len(steps))}
+	}
 	if version < len(steps) {
 		text := ""
 		if !exists {
@@ -354,7 +360,7 @@ func migrate(ctx context.Context, conn *pgx.Conn, schema, fleet string, steps []
 			return err
 		}
 	}
-	if err := joinFleet(ctx, tx, schema, quoted, fleet); err != nil {
+	if err := joinFleet(ctx, tx, schema, quoted, d.Fleet); err != nil {
 		return err
 	}
 	return tx.Commit(ctx)
