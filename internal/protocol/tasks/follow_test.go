@@ -120,4 +120,25 @@ func TestReplicas(t *testing.T) {
 		leave()
 		leave()
 	})
+	// The database restarts while a task runs, and a client subscribes while it is away.
+	t.Run("restart", func(t *testing.T) {
+		began, ended := make(chan struct{}, 1), make(chan error, 1)
+		all := newReplicas(t, database, "restart", func(ctx context.Context, r call.Request) call.Result {
+			began <- struct{}{}
+			result := untilCancelled(ctx, r)
+			ended <- context.Cause(ctx)
+			return result
+		}, untilCancelled, untilCancelled)
+		task := start(t, all[0])
+		<-began
+		check(t, database.Stop())
+		third := changes(t, all[2], task.ID)
+		check(t, database.Restart())
+		check(t, all[1].CancelTask(t.Context(), ann, task.ID))
+		if err := <-ended; !errors.Is(err, tasks.ErrCancelled) {
+			t.Errorf("the leg ended with %v", err)
+		}
+		<-third
+		until(t, all[2], third, task.ID, isOver)
+	})
 }
