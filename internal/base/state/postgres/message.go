@@ -96,57 +96,47 @@ func (s *store) firstMessage() error {
 	return nil
 }
 
-// pollMessages passes new messages of other replicas on. Only pollAlways calls it.
+// pollMessages passes the next messages of other replicas on. Only pollAlways calls it.
 func (s *store) pollMessages() {
-	for more := true; more; {
-		s.mu.Lock()
-		receivers := s.receivers
-		s.mu.Unlock()
-		if len(receivers) == 0 {
-			return
-		}
-		found, err := s.newMessages()
-		if err != nil {
-			return // the next look may succeed
-		}
-		for _, m := range found {
-			for _, fn := range receivers {
-				fn(m)
-			}
-		}
-		more = len(found) > 0
+	s.mu.Lock()
+	receivers := s.receivers
+	s.mu.Unlock()
+	if len(receivers) == 0 {
+		return
 	}
-}
-
-// newMessages returns the next messages of other replicas; none if there are no further ones.
-func (s *store) newMessages() (found []state.Message, err error) {
 	type row struct {
 		ID     int64
 		Sender string
 		Data   []byte
 	}
-	var rows []row
-	for len(found) == 0 {
-		err := s.do(func(ctx context.Context, c *pgxpool.Conn) error {
-			got, err := c.Query(ctx, s.q(`SELECT id, sender, data FROM {s}.messages WHERE id > $1 ORDER BY id LIMIT $2`), s.received, messageBatch)
-			if err == nil {
-				rows, err = pgx.CollectRows(got, pgx.RowToStructByPos[row])
-			}
-			return err
-		})
-		if err != nil || len(rows) == 0 {
-			return nil, err
+	var found []row
+	err := s.do(func(ctx context.Context, c *pgxpool.Conn) error {
+		rows, err := c.Query(ctx, s.q(`SELECT id, sender, data FROM {s}.messages WHERE id > $1 ORDER BY id LIMIT $2`), s.received, messageBatch)
+		if err == nil {
+			found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[row])
 		}
-		if rows[0].ID > s.received+1 {
-			found = append(found, state.Message{}) // there were more than the database keeps
-		}
-		for _, r := range rows {
-			if s.received = r.ID; !s.isMine(r.Sender) {
-				found = append(found, s.message(r.Sender, r.Data))
-			}
+		return err
+	})
+	if err != nil {
+		return // the next look may succeed
+	}
+	var news []state.Message
+	if len(found) > 0 && found[0].ID > s.received+1 {
+		news = append(news, state.Message{}) // there were more than the database keeps
+	}
+	for _, r := range found {
+		if s.received = r.ID; !s.isMine(r.Sender) {
+			news = append(news, s.message(r.Sender, r.Data))
 		}
 	}
-	return found, nil
+	for _, m := range news {
+		for _, fn := range receivers {
+			fn(m)
+		}
+	}
+	if len(found) == messageBatch {
+		s.kick() // after a look at claims and tasks
+	}
 }
 
 // isMine reports whether a message is of this replica.
