@@ -21,6 +21,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/extensions/telemetry"
+	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/ops/audit"
 	"github.com/mcpd/mcpd/internal/ops/control"
 	"github.com/mcpd/mcpd/internal/ops/watch"
@@ -260,7 +261,7 @@ func exit(err error, listened bool) error {
 // startExitError returns the error of a server that cannot start. A resource in use by
 // another process exits with 1; everything else is a configuration error.
 func startExitError(err error) error {
-	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, engine.ErrInUse) {
+	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, engine.ErrInUse) || errors.Is(err, state.ErrUnavailable) {
 		return &exitError{code: exitFindings, text: err.Error(), cause: err}
 	}
 	return usageError("%v", err)

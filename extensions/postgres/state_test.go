@@ -76,6 +76,12 @@ func TestState_sharedByServers(t *testing.T) {
 		a, b := newServer(t, config, env, "", ""), newServer(t, config, env, "", "")
 		wantVisit(t, a, "1")
 		wantVisit(t, b, "2")
+		// A URL in the options replaces that of the block, and not its key.
+		given := database.URL("postgres", "schema=blocks")
+		wantVisit(t, newServer(t, config, env, given, ""), "3")
+		if _, err := newServer(t, "", nil, given, "").Call(t.Context(), "visit", nil); err == nil {
+			t.Error("an encrypted value is read without the key")
+		}
 		_, err := newServer(t, config, map[string]string{"PASSWORD": postgrestest.Password, "STATE_KEY": "short"}, "", "").Inside().State()
 		if err == nil || !strings.Contains(err.Error(), "too short") || strings.Contains(err.Error(), `"short"`) {
 			t.Errorf("short key: %v", err)

@@ -37,6 +37,8 @@ var (
 	ErrPresumedDead = errors.New("the state store presumed this server dead while the work ran, and reports the work as interrupted")
 	// ErrInUse is the error for a file that another process uses.
 	ErrInUse = errors.New("in use by another process")
+	// ErrUnavailable is the error for a database that cannot be opened now, and may be later.
+	ErrUnavailable = errors.New("the state database is not available")
 	// ErrClosed is the error of all methods of a closed store.
 	ErrClosed = errors.New("the state store is closed")
 )

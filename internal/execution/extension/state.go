@@ -62,12 +62,12 @@ func (s *Set) database(o *StateOptions) (*state.Database, error) {
 	}
 	d := o.Database
 	name, block := o.Block()
-	if d.URL == "" && block != nil {
-		var err error
-		if d, err = resolveState(block, o.Resolve); err != nil {
+	if block != nil {
+		given, err := resolveState(block, d, o.Resolve)
+		if err != nil {
 			return nil, fmt.Errorf("open the state store: %w", err)
 		}
-		d.Existing = o.Database.Existing
+		d = given
 	}
 	if d.URL == "" {
 		return nil, nil
@@ -88,13 +88,15 @@ const (
 	minStateKey = 16
 )
 
-// resolveState reads the secrets of a state block.
-func resolveState(block *definition.State, resolve func(ctx context.Context, secret string) (string, error)) (state.Database, error) {
+// resolveState adds the arguments of a state block that are not given, with the values of their
+// secrets.
+func resolveState(block *definition.State, d state.Database, resolve func(ctx context.Context, secret string) (string, error)) (state.Database, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), stateTimeout)
 	defer cancel()
-	d := state.Database{Fleet: block.Fleet}
+	d.Fleet = cmp.Or(d.Fleet, block.Fleet)
+	keysGiven := len(d.Keys) > 0
 	for _, name := range []string{block.Key, block.OldKey} {
-		if name == "" {
+		if name == "" || keysGiven {
 			continue
 		}
 		key, err := resolve(ctx, name)
@@ -105,6 +107,9 @@ func resolveState(block *definition.State, resolve func(ctx context.Context, sec
 			return state.Database{}, fmt.Errorf("secret %q is too short for a key: use at least %d random characters", name, minStateKey)
 		}
 		d.Keys = append(d.Keys, key)
+	}
+	if d.URL != "" {
+		return d, nil
 	}
 	var text strings.Builder
 	for _, part := range block.URL.Parts {

@@ -90,7 +90,11 @@ func open(d state.Database, o state.Options, patience time.Duration, h hooks) (*
 		if isPermanent(err) || time.Now().After(until) {
 			s.cancel()
 			s.closePools()
-			return nil, fmt.Errorf("open the state store: %w", err)
+			err = fmt.Errorf("open the state store: %w", err)
+			if !isPermanent(err) {
+				err = unavailableError{err}
+			}
+			return nil, err
 		}
 		time.Sleep(min(100*time.Millisecond, max(0, time.Until(until))))
 	}
@@ -185,6 +189,11 @@ func place(c *pgx.ConnConfig) string {
 type permanentError struct{ error }
 
 func (e permanentError) Unwrap() error { return e.error }
+
+// unavailableError is a [state.ErrUnavailable] with the text of its cause.
+type unavailableError struct{ error }
+
+func (e unavailableError) Unwrap() []error { return []error{e.error, state.ErrUnavailable} }
 
 func isPermanent(err error) bool {
 	if permanent := (permanentError{}); errors.As(err, &permanent) {

@@ -61,6 +61,19 @@ func TestOpen_refused(t *testing.T) {
 	}
 }
 
+func TestOpen_unavailable(t *testing.T) {
+	server := shared.Server(t, os.Getenv(needed))
+	for url, want := range map[string]bool{
+		"postgres://app:hunter2@127.0.0.1:1/postgres": true,
+		server.URL("absent", ""):                      false,
+		"mysql://app:hunter2@localhost/x":             false,
+	} {
+		if _, err := Open(state.Database{URL: url}, state.Options{}, 0); err == nil || errors.Is(err, state.ErrUnavailable) != want {
+			t.Errorf("%v: unavailable is not %t", err, want)
+		}
+	}
+}
+
 func TestOpen_otherFleet(t *testing.T) {
 	url := newURL(t)
 	opened(t, state.Database{URL: url, Fleet: "shop"}, state.Options{}, hooks{})
