@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -33,7 +34,7 @@ and the digest of every file.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: helpOnVerbs,
 	}
-	cmd.AddCommand(newBundleBuild(e), newBundleSign(e), newBundleVerify(e), newBundleInspect(e), newBundleDiff(e))
+	cmd.AddCommand(newBundleBuild(e), newBundleSign(e), newBundleTrust(e), newBundleVerify(e), newBundleInspect(e), newBundleDiff(e))
 	return cmd
 }
 
@@ -45,8 +46,9 @@ func newBundleBuild(e env) *cobra.Command {
 		Use:   "build DIR",
 		Short: "Build a bundle from a directory",
 		Long: `Build writes a bundle of mcpd.hcl, mcpd.lock, *.mcpdvars and tools.d in DIR. It first
-loads the files and runs their tests as an appliance does. The exit code is 1, and no
-bundle is written, if the files have errors or a test fails.
+loads the files and runs their tests as an appliance does. No bundle is written if the
+files have errors or a test fails. The exit code is 1 then, and 2 for errors in
+mcpd.hcl.
 
 The same files and flags, with --created, produce the same bytes.`,
 		Example: `  mcpd bundle build . -o shop.bundle --name shop --serial 7
@@ -209,14 +211,48 @@ Ed25519 or ECDSA private key, in PEM as openssl writes it or as a JWK.`,
 	return cmd
 }
 
+func newBundleTrust(e env) *cobra.Command {
+	var threshold int
+	var name string
+	cmd := &cobra.Command{
+		Use:   "trust KEY...",
+		Short: "Print a trust file with several keys",
+		Long: `Trust prints a trust file with the public keys in the files KEY, in PEM as openssl writes
+them or in other trust files. With --threshold, a bundle needs signatures by several of
+them.`,
+		Example: `  mcpd bundle trust ann.pub bob.pub --threshold 2 --name shop > trust.json`,
+		Args:    needs(1, math.MaxInt, "mcpd bundle trust takes files with public keys; see mcpd bundle trust --help"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			var keys [][]byte
+			for _, arg := range args {
+				text, err := e.disk.readFile(e.resolve(arg))
+				if err != nil {
+					return usageError("read key: %v", err)
+				}
+				keys = append(keys, text)
+			}
+			text, err := bundle.NewTrust(keys, threshold, name)
+			if err != nil {
+				return usageError("%v", err)
+			}
+			_, err = e.stdout.Write(text)
+			return err
+		},
+	}
+	cmd.Flags().IntVar(&threshold, "threshold", 1, "require signatures by `N` of the keys")
+	cmd.Flags().StringVar(&name, "name", "", "accept only bundles with the `NAME` (default every name)")
+	return cmd
+}
+
 func newBundleVerify(e env) *cobra.Command {
 	var trustFile string
 	cmd := &cobra.Command{
 		Use:   "verify FILE",
 		Short: "Verify the signatures of a bundle",
-		Long: `Verify checks a bundle as mcpd serve --bundle does: its form, the digest of every file,
-the signatures, the name, the expiry and the minimum version. Only an appliance can
-check that the serial number grows. The exit code is 1 if the bundle is refused.`,
+		Long: `Verify checks the form of a bundle, the digest of every file, the signatures, the trusted
+name, the expiry and the minimum version. It does not load the files or run their tests,
+as bundle build does. Only an appliance can check that the serial number grows. The exit
+code is 1 if the bundle is refused.`,
 		Example: `  mcpd bundle verify shop.bundle --trust release.pub`,
 		Args:    oneOperand("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -92,11 +91,11 @@ func (f *serveFlags) start(ctx context.Context, e env, s *engine.Server) error {
 		f.bundle.files.Use(files)
 		return f.load(ctx, e, s)
 	})
-	var exit *exitError
-	if err == nil || errors.As(err, &exit) {
-		return err
+	if err == nil {
+		return nil
 	}
-	return findingsError("%v", err)
+	// Another bundle may be in order, so a service manager starts the server again.
+	return &exitError{code: exitFindings, text: err.Error(), cause: err}
 }
 
 // activate puts the files of a bundle in service if they load and their tests pass.

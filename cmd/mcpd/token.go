@@ -234,6 +234,8 @@ func (t *tokens) server(ctx context.Context, e env) (*engine.Server, error) {
 		return nil, usageError("a server with --state memory has no state file; name its socket with --control while it runs")
 	case t.state != "":
 		t.at = t.state
+	case t.asking.files.dir != "": // whose bundle may name a database
+		return nil, usageError("no server answers in %s; name the state of its bundle with --state: a file such as %s, or the database", t.asking.files.dir, t.asking.files.state(e))
 	default:
 		if s, err := t.fromBlock(ctx, e); s != nil || err != nil {
 			return s, err

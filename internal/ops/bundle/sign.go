@@ -12,6 +12,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -199,6 +200,31 @@ func parseTrust(text []byte) (*Trust, error) {
 		return nil, errors.New("the name is not the name of a bundle")
 	}
 	return t, t.check()
+}
+
+// NewTrust returns a trust file with the public keys of other trust files, which may be in PEM. It
+// accepts bundles with a name, "" for every name, that at least threshold keys signed.
+func NewTrust(keyFiles [][]byte, threshold int, name string) ([]byte, error) {
+	file := struct {
+		Name      string            `json:"name,omitempty"`
+		Threshold int               `json:"threshold"`
+		Keys      []jose.JSONWebKey `json:"keys"`
+	}{Name: name, Threshold: threshold}
+	for _, text := range keyFiles {
+		t, err := ParseTrust(text)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range slices.Sorted(maps.Keys(t.keys)) {
+			file.Keys = append(file.Keys, jose.JSONWebKey{Key: t.keys[id], KeyID: id, Use: "sig"})
+		}
+	}
+	text, err := json.MarshalIndent(file, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("encode trust file: %w", err)
+	}
+	_, err = ParseTrust(text)
+	return append(text, '\n'), err
 }
 
 func (t *Trust) add(key any) error {
