@@ -309,7 +309,7 @@ func (s *store) release() error {
 	}
 	var claims [][]byte
 	err = s.do(func(ctx context.Context, c *pgxpool.Conn) error {
-		rows, err := c.Query(ctx, s.q(`SELECT nonce FROM {s}.claims WHERE replica = $1 AND fence = $2 AND phase = 0`), me.id, me.fence)
+		rows, err := c.Query(ctx, s.q(`SELECT nonce FROM {s}.claims WHERE replica = $1 AND fence = $2 AND phase = 0 AND octet_length(nonce) = $3`), me.id, me.fence, len(state.Nonce{}))
 		if err == nil {
 			claims, err = pgx.CollectRows(rows, pgx.RowTo[[]byte])
 		}
@@ -321,6 +321,9 @@ func (s *store) release() error {
 	var unknown [][]byte
 	s.mu.Lock()
 	for _, id := range claims {
+		if len(id) != len(state.Nonce{}) {
+			continue
+		}
 		nonce := state.Nonce(id)
 		_, ends := s.unsettled[nonce]
 		if s.flights[nonce] == nil && !ends && !s.closed {

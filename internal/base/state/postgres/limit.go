@@ -382,6 +382,8 @@ func (c *counter) run(b *batch) error {
 		switch {
 		case err != nil:
 			return err
+		case len(b.reply) != 3+2*len(b.requests):
+			return fmt.Errorf("count calls: the database returned %d numbers", len(b.reply))
 		case b.reply[0] == dead:
 			return errDead
 		}

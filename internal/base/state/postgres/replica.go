@@ -410,10 +410,13 @@ func (s *store) pollClaims() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range found {
+		if len(r.Nonce) != len(state.Nonce{}) {
+			continue
+		}
 		nonce := state.Nonce(r.Nonce)
 		f := waiting[nonce]
 		switch {
-		case s.flights[nonce] != f || r.Phase != nil && *r.Phase == claimed:
+		case f == nil || s.flights[nonce] != f || r.Phase != nil && *r.Phase == claimed:
 		case r.Phase == nil: // expired, or released
 			f.again = true
 			s.leave(nonce, nil)

@@ -188,7 +188,9 @@ func (s *store) updateIn(ctx context.Context, c *pgxpool.Conn, me replica, u *ta
 		u.sent = nil
 		return old, refusal{s.fullError(state.TaskKind, soonest)}
 	}
-	s.changedHere(id, *newest)
+	if newest != nil {
+		s.changedHere(id, *newest)
+	}
 	return t, nil
 }
 
