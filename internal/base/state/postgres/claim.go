@@ -339,7 +339,10 @@ func (s *store) release() error {
 	err = s.do(func(ctx context.Context, c *pgxpool.Conn) error {
 		_, err := c.Exec(ctx, s.q(`WITH gone AS (DELETE FROM {s}.claims WHERE nonce = ANY ($1) AND replica = $2 AND fence = $3 AND phase = 0 AND {s}.clock_1($5) < $4 RETURNING owner, size)
 			SELECT {s}.adjust_1(1::smallint, array_agg(owner), array_agg(-1::bigint), array_agg(-size)) FROM gone`), unknown, me.id, me.fence, until.UnixMilli(), s.given())
-		return err
+		if err != nil {
+			return finalError{err} // another try could succeed before this one arrives
+		}
+		return nil
 	})
 	if err != nil {
 		select {
