@@ -114,6 +114,8 @@ func parseRow(name string) (UserToken, bool) {
 // DropUserTokens drops the matching tokens and returns them. No later call uses them. Calls at other
 // replicas may use them until the message of the drop arrives.
 func (b Brokers) DropUserTokens(of func(UserToken) bool) (dropped []UserToken, err error) {
+	// Without a name, and even if there is no token: a user may be giving consent at another replica.
+	defer b.publish(state.TokenDropped, "")
 	all, err := b.UserTokens()
 	if err != nil {
 		return nil, err
@@ -131,7 +133,6 @@ func (b Brokers) DropUserTokens(of func(UserToken) bool) (dropped []UserToken, e
 		there, failed := deleteRow(store, t.row())
 		if err = errors.Join(err, failed); there && failed == nil {
 			known[t.row()], dropped = true, append(dropped, t)
-			b.publish(state.TokenDropped, t.row())
 		}
 	}
 	names, failed := b.Secrets.DropTokens(func(key, user string) bool {

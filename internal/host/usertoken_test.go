@@ -266,6 +266,10 @@ func TestReceive_userToken(t *testing.T) {
 		t.Fatalf("dropped are %+v, %v", dropped, err)
 	}
 	want("before the message of the drop", "second")
-	receive(state.Message{Topic: state.TokenDropped, Name: row})
+	receive(state.Message{Topic: state.TokenDropped})
 	want("after the drop", "")
+	if dropped, err := a.DropUserTokens(func(UserToken) bool { return true }); len(dropped) != 0 || err != nil {
+		t.Errorf("dropped are %+v, %v", dropped, err)
+	}
+	receive(state.Message{Topic: state.TokenDropped})
 }

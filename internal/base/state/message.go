@@ -35,8 +35,8 @@ type Topic string
 const (
 	// ResourceUpdated has the URI of a resource whose contents have changed.
 	ResourceUpdated Topic = "resource.updated"
-	// TokenChanged has the row of an OAuth token of a user that was stored, renewed or lost, and
-	// TokenDropped of one that an operator dropped.
+	// TokenChanged has the row of an OAuth token of a user that was stored, renewed or lost.
+	// TokenDropped has no name: an operator dropped tokens, and authorizations in progress end.
 	TokenChanged Topic = "token.changed"
 	TokenDropped Topic = "token.dropped"
 )
