@@ -34,6 +34,7 @@ type storedToken struct {
 	Refresh string    `json:"refresh,omitempty"`
 	Renew   time.Time `json:"renew"`
 	End     time.Time `json:"end"`
+	Stored  time.Time `json:"stored,omitzero"` // when a server stored it
 }
 
 var (

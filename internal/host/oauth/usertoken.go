@@ -16,8 +16,6 @@ import (
 // tokenEntry is the cached state of a user: the stored token and its renewal state.
 type tokenEntry struct {
 	storedToken
-	// storedAt is when the token was stored; zero if it was loaded from the vault.
-	storedAt time.Time
 	// failure is the error of the last renewal, or nil. There is no further attempt before
 	// retryAt.
 	failure error
@@ -136,8 +134,9 @@ func (u *UserTokens) replace(user string, got token, before storedToken) (bool, 
 // newStored returns the stored form of a token, and its encoding. Without a new refresh token
 // the previous one stays.
 func (u *UserTokens) newStored(got token, before storedToken) (storedToken, []byte) {
-	end := u.broker.options.Now().Add(got.life)
-	k := storedToken{Given: before.Given, Access: got.value, Refresh: cmp.Or(got.refresh, before.Refresh), Renew: end.Add(-min(renewBefore, got.life/10)), End: end}
+	now := u.broker.options.Now()
+	end := now.Add(got.life)
+	k := storedToken{Given: before.Given, Access: got.value, Refresh: cmp.Or(got.refresh, before.Refresh), Renew: end.Add(-min(renewBefore, got.life/10)), End: end, Stored: now}
 	// Plain data always encodes.
 	value, _ := json.Marshal(k)
 	return k, value
@@ -164,7 +163,7 @@ func (u *UserTokens) cacheNew(user string, k storedToken, drops uint64) {
 		delete(u.cache, user)
 		return
 	}
-	u.cacheEntry(user, tokenEntry{storedToken: k, storedAt: u.broker.options.Now()})
+	u.cacheEntry(user, tokenEntry{storedToken: k})
 }
 
 // forget removes an unusable token and reports why. If another one was stored in the meantime,
@@ -224,7 +223,7 @@ func (u *UserTokens) ReportUnauthorized(ctx context.Context) {
 	h, known := u.cache[who.User]
 	now := u.broker.options.Now()
 	switch {
-	case !known || now.Sub(h.storedAt) < minDoubtInterval:
+	case !known || now.Sub(h.Stored) < minDoubtInterval:
 		return
 	case h.Refresh == "":
 		h.End = now
