@@ -23,6 +23,7 @@ CREATE UNLOGGED TABLE {s}.places (
 	ends    bigint  NOT NULL,
 	PRIMARY KEY (key, replica)
 ) WITH (fillfactor = 50);
+CREATE INDEX places_replica ON {s}.places (replica);
 
 CREATE FUNCTION {s}.nanos_1() RETURNS bigint LANGUAGE sql VOLATILE AS $$
 	SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000
@@ -130,16 +131,17 @@ BEGIN
 END $$;
 
 -- sweep_counters_1 removes counters that are in their initial state for a minute, and places of replicas that do not
--- exist, at most most of each. It returns the number of counters. Only the oldest replica does.
+-- exist, at most most of each. It returns the larger number. Only the oldest replica does.
 CREATE FUNCTION {s}.sweep_counters_1(r text, given bigint, most bigint) RETURNS bigint LANGUAGE plpgsql AS $$
-DECLARE before bigint := coalesce(given, {s}.nanos_1()) - 60000000000; removed bigint;
+DECLARE before bigint := coalesce(given, {s}.nanos_1()) - 60000000000; removed bigint; gone bigint;
 BEGIN
 	IF r IS DISTINCT FROM (SELECT id FROM {s}.replicas ORDER BY fence LIMIT 1) THEN RETURN 0; END IF;
 	DELETE FROM {s}.places WHERE (key, replica) IN (SELECT p.key, p.replica FROM {s}.places p
 		WHERE p.running = 0 AND p.ends < before OR NOT EXISTS (SELECT 1 FROM {s}.replicas y WHERE y.fence = p.replica) LIMIT most FOR UPDATE SKIP LOCKED);
+	GET DIAGNOSTICS gone = ROW_COUNT;
 	DELETE FROM {s}.counters WHERE key IN (SELECT y.key FROM {s}.counters y
 		WHERE y.tat < before AND NOT EXISTS (SELECT 1 FROM {s}.places p WHERE p.key = y.key) LIMIT most FOR UPDATE SKIP LOCKED);
 	GET DIAGNOSTICS removed = ROW_COUNT;
-	RETURN removed;
+	RETURN greatest(gone, removed);
 END $$;
 `
