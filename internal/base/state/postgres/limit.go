@@ -176,8 +176,13 @@ func chargeOf(l *call.LimitCharge) charge {
 }
 
 // overflowKey returns the key that keys of a limit without a counter share.
+// All legs of a call have the same: later ones have no rate, and hold places.
 func overflowKey(l *call.LimitCharge) string {
-	return string(digest(fmt.Sprintf("overflow %d %d %d %s", l.Calls, l.Per, l.Concurrency, l.Limit)))
+	calls, per := l.Calls, l.Per
+	if l.Concurrency > 0 {
+		calls, per = 0, 0
+	}
+	return string(digest(fmt.Sprintf("overflow %d %d %d %s", calls, per, l.Concurrency, l.Limit)))
 }
 
 // Release implements [call.LimitStore]. A place that could not be freed is freed by a later batch.
