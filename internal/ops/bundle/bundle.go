@@ -150,7 +150,7 @@ func read(data []byte) (*Bundle, error) {
 	if len(data) > MaxSize {
 		return nil, fmt.Errorf("it has more than %d bytes", MaxSize)
 	}
-	archive := tar.NewReader(bytes.NewReader(data))
+	archive, left := tar.NewReader(bytes.NewReader(data)), int64(len(data))
 	next := func(want string) ([]byte, error) {
 		head, err := archive.Next()
 		switch {
@@ -158,10 +158,13 @@ func read(data []byte) (*Bundle, error) {
 			return nil, fmt.Errorf("no entry %s: %w", want, err)
 		case head.Typeflag != tar.TypeReg || head.Name != want:
 			return nil, fmt.Errorf("an entry is not the file %s", want)
-		case head.Size > int64(len(data)): // a sparse file
+		case head.Format != tar.FormatUSTAR || len(head.PAXRecords) > 0: // a sparse file may expand to gigabytes
+			return nil, fmt.Errorf("the entry %s has another format than ustar", want)
+		case head.Size > left:
 			return nil, fmt.Errorf("the entry %s is larger than the bundle", want)
 		}
-		return io.ReadAll(io.LimitReader(archive, int64(len(data))))
+		left -= head.Size
+		return io.ReadAll(archive)
 	}
 	text, err := next(manifestEntry)
 	if err != nil {
@@ -249,9 +252,11 @@ func (b *Bundle) check() error {
 	case len(b.signatures) > maxSignatures || slices.ContainsFunc(b.signatures, func(s string) bool { return len(s) > maxSignature }):
 		return fmt.Errorf("it has more than %d signatures, or one with more than %d bytes", maxSignatures, maxSignature)
 	}
-	known := make(map[string]bool, len(m.Files))
+	known, left := make(map[string]bool, len(m.Files)), int64(MaxSize)
 	for i, f := range m.Files {
 		switch {
+		case f.Size < 0 || f.Size > left:
+			return fmt.Errorf("the size of a file is negative, or the files have more than %d bytes", MaxSize)
 		case !belongs(f.Path) || !isPlain(f.Path):
 			return fmt.Errorf("%.*q is not the path of a file of a bundle: mcpd.hcl, mcpd.lock, *.mcpdvars, or below tools.d, with up to %d printable ASCII characters", maxPath, f.Path, maxPath)
 		case i > 0 && m.Files[i-1].Path >= f.Path:
@@ -262,7 +267,7 @@ func (b *Bundle) check() error {
 				return fmt.Errorf("%s is a file and a directory", folder)
 			}
 		}
-		known[f.Path] = true
+		known[f.Path], left = true, left-f.Size
 	}
 	if !known["mcpd.hcl"] { // else a server would lose its policies without a word
 		return errors.New("it has no mcpd.hcl")

@@ -221,8 +221,56 @@ func badBundles(t *testing.T, keys [][]byte, stranger []byte) map[string][]byte 
 	}
 	copy(large[config+148:], fmt.Sprintf("%06o\x00 ", sum))
 	forms["entry larger than the bundle"] = large
+	forms["sparse file"] = sparse("tools.d/a.hcl", 1<<40)
+	forms["sparse manifest"] = sparse(manifestEntry, MaxSize)
+	form("negative size", 8, func(d *draft) {
+		files := list1(d)
+		files[1].Size = -1
+		d.manifest["files"] = files
+	})
+	form("sizes over the limit", 8, func(d *draft) {
+		files := list1(d)
+		files[0].Size, files[1].Size = MaxSize/2+1, MaxSize/2
+		d.manifest["files"] = files
+	})
 	form("file whose test fails", 8, func(d *draft) { d.entries[1] = file("tools.d/a.hcl", "# broken\n") })
 	return forms
+}
+
+// sparse returns a tar file with one entry that has a size and no content, in the PAX format 1.0 of
+// GNU tar.
+func sparse(name string, size int64) []byte {
+	block := func(name string, kind byte, body string) []byte {
+		b := make([]byte, 512+(len(body)+511)/512*512)
+		copy(b, name)
+		copy(b[100:], "0000644\x000000000\x000000000\x00")
+		copy(b[124:], fmt.Sprintf("%011o\x0000000000000\x00        %c", len(body), kind))
+		copy(b[257:], "ustar\x0000")
+		sum := 0
+		for _, c := range b[:512] {
+			sum += int(c)
+		}
+		copy(b[148:], fmt.Sprintf("%06o\x00 ", sum))
+		copy(b[512:], body)
+		return b
+	}
+	records := ""
+	for _, r := range []string{"GNU.sparse.major=1", "GNU.sparse.minor=0", "GNU.sparse.name=" + name, fmt.Sprintf("GNU.sparse.realsize=%d", size)} {
+		n := len(r) + 4 // two digits, a space and a line feed
+		records += fmt.Sprintf("%d %s\n", n, r)
+	}
+	return slices.Concat(block("PaxHeaders.0/"+name, tar.TypeXHeader, records), block("GNUSparseFile.0/"+name, tar.TypeReg, "0\n"+strings.Repeat("\x00", 510)), make([]byte, 1024))
+}
+
+// TestRead_sparse requires that a sparse file is refused for its format, before it expands.
+func TestRead_sparse(t *testing.T) {
+	data := sparse(manifestEntry, MaxSize)
+	if head, err := tar.NewReader(bytes.NewReader(data)).Next(); err != nil || head.Name != manifestEntry || head.Size != MaxSize {
+		t.Fatalf("the test file is not sparse: %v, %v", head, err)
+	}
+	if _, err := Read(data); err == nil || !strings.Contains(err.Error(), "another format than ustar") {
+		t.Errorf("error %v", err)
+	}
 }
 
 // TestRead_reorderedMembers requires that JSON with other spacing or order is refused even if it
