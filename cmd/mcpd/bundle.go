@@ -313,7 +313,7 @@ func newBundleInspect(e env) *cobra.Command {
 				expires = m.Expires.Format(time.RFC3339)
 			}
 			if m.MinVersion != "" {
-				least = "mcpd " + m.MinVersion
+				least = "mcpd " + sanitize(m.MinVersion)
 			}
 			if len(b.Signers()) > 0 {
 				keys = strings.Join(b.Signers(), ", ")

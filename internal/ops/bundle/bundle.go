@@ -36,6 +36,7 @@ const (
 	maxSignatures = 32
 	maxSignature  = 1024
 	maxName       = 64
+	maxVersion    = 64
 	maxPath       = 200
 	// maxSerial is the largest integer that every JSON decoder reads exactly.
 	maxSerial = 1<<53 - 1
@@ -244,7 +245,7 @@ func (b *Bundle) check() error {
 	case m.Serial < 1 || m.Serial > maxSerial:
 		return fmt.Errorf("the serial number is not between 1 and %d", int64(maxSerial))
 	case m.MinVersion != "" && !isVersion(m.MinVersion):
-		return errors.New("the minimum version has not the form 1.2.3")
+		return fmt.Errorf("the minimum version has not the form 1.2.3, in up to %d letters, digits, \".\", \"+\" and \"-\"", maxVersion)
 	case !m.Expires.IsZero() && !m.Expires.After(m.Created):
 		return errors.New("it expires before it is created")
 	case m.Files == nil || len(m.Files) > maxFiles:
@@ -326,10 +327,11 @@ func isName(name string) bool {
 	return name != "" && len(name) <= maxName && !strings.HasPrefix(name, ".") && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789._-") == ""
 }
 
-// isVersion reports whether a text is a version of three numbers.
+// isVersion reports whether a text is a version of three numbers, with no other characters than
+// versions have.
 func isVersion(text string) bool {
 	_, ok := versionOf(text)
-	return ok
+	return ok && len(text) <= maxVersion && strings.Trim(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.+-") == ""
 }
 
 // versionOf returns the three numbers of a version. It ignores a leading v and the part after -

@@ -145,6 +145,8 @@ func badBundles(t *testing.T, keys [][]byte, stranger []byte) map[string][]byte 
 	form("expires before it is created", 8, func(d *draft) { d.manifest["expires"] = today.Add(-time.Hour) })
 	form("newer mcpd", 8, func(d *draft) { d.manifest["min_version"] = "1.2.4" })
 	form("strange version", 8, func(d *draft) { d.manifest["min_version"] = "latest" })
+	form("control character in the version", 8, func(d *draft) { d.manifest["min_version"] = "1.2.3-\x1b[2J" })
+	form("long version", 8, func(d *draft) { d.manifest["min_version"] = "1.2.3-" + strings.Repeat("a", maxVersion) })
 	form("no list of files", 8, func(d *draft) { d.manifest["files"] = nil })
 	form("no config", 8, func(d *draft) { d.entries = d.entries[1:] })
 	form("no members", 8, func(d *draft) { d.text = []byte(`{"format": "mcpd-bundle/1"}`) })
