@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -89,7 +90,11 @@ func (f *serveFlags) start(ctx context.Context, e env, s *engine.Server) error {
 	}
 	err := f.bundle.follower.Start(ctx, func(ctx context.Context, files fs.FS) error {
 		f.bundle.files.Use(files)
-		return f.load(ctx, e, s)
+		err := f.load(ctx, e, s)
+		if errors.Is(err, engine.ErrInUse) { // no error of the files, so another bundle is not tried
+			return fmt.Errorf("%v: %w", err, engine.ErrInUse)
+		}
+		return err
 	})
 	if err == nil {
 		return nil
@@ -98,7 +103,8 @@ func (f *serveFlags) start(ctx context.Context, e env, s *engine.Server) error {
 	return &exitError{code: exitFindings, text: err.Error(), cause: err}
 }
 
-// activate puts the files of a bundle in service if they load and their tests pass.
+// activate puts the files of a bundle in service if they load and their tests pass. After an error
+// it loads the files before again, so that the lock file and the status are theirs.
 func (o *runningServer) activate(ctx context.Context, files fs.FS) error {
 	o.reloading.Lock()
 	defer o.reloading.Unlock()
@@ -106,6 +112,7 @@ func (o *runningServer) activate(ctx context.Context, files fs.FS) error {
 	_, err := o.reloadLocked(ctx, engine.Change{All: true})
 	if err != nil {
 		o.flags.bundle.files.Use(before)
+		_, _ = o.reloadLocked(ctx, engine.Change{All: true}) // an error is logged
 	}
 	return err
 }
