@@ -82,7 +82,7 @@ type request struct {
 	verdict call.LimitVerdict
 	err     error
 	tries   int
-	// abandoned is set when nobody waits any more; mu of the counter is held.
+	// abandoned is set when no caller waits for the request; mu of the counter is held.
 	abandoned bool
 }
 
@@ -481,7 +481,7 @@ func (c *counter) retry(r *request, i int, b *batch) bool {
 	return true
 }
 
-// hold notes the places of a request; mu is held. If nobody waits for it, its places are free.
+// hold notes the places of a request; mu is held. If no caller waits for it, its places are free.
 func (c *counter) hold(r *request, now time.Time) {
 	for _, a := range r.charges {
 		if a.most == 0 {
