@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -118,10 +120,18 @@ func (f *fleet) after(r *replica) *replica {
 	return f.replicas[(slices.Index(f.replicas[:], r)+1)%len(f.replicas)]
 }
 
-// start starts a process of the replica, and puts it into the rotation.
+// start starts a process of the replica, and puts it into the rotation. Like a service manager, it
+// starts a process again that could not reach the database in time.
 func (r *replica) start() {
 	r.fleet.Helper()
-	d, err := startDaemon(r.fleet.program, r.fleet.dir, r.env, []string{"--grace", "3s"})
+	var d *daemon
+	var err error
+	for tries := 0; ; tries++ {
+		d, err = startDaemon(r.fleet.program, r.fleet.dir, r.env, []string{"--grace", "3s"})
+		if err == nil || tries == 3 || !strings.Contains(err.Error(), "open the state store") {
+			break
+		}
+	}
 	if err != nil {
 		r.fleet.Fatalf("start %s: %v", r.name, err)
 	}

@@ -1,3 +1,5 @@
+//go:build unix
+
 package main
 
 import (
@@ -105,6 +107,9 @@ func (f *fleet) restartDatabase(stop func(*postgrestest.Server) error, away time
 // retry recover. With MCPD_LONG there are 10,000 effects and pauses after which a replica is
 // presumed dead, and the time to recover is checked. MCPD_SEED repeats a schedule.
 func TestReplicas_nothingTwiceNothingLost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: three servers with the race detector need the whole machine")
+	}
 	t.Parallel()
 	seed, start := rand.Uint64(), time.Now()
 	if text := os.Getenv("MCPD_SEED"); text != "" {

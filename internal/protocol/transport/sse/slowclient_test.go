@@ -137,6 +137,7 @@ func TestStream_slowClient(t *testing.T) {
 		if got := <-log; !strings.Contains(got, "disconnect slow client") {
 			t.Errorf("log: %q", got)
 		}
+		synctest.Wait() // the connection is removed after the log message
 		if response, _ := network.ask(t, "POST", endpoint, ping); response.StatusCode != http.StatusNotFound {
 			t.Errorf("message after the end: %s", response.Status)
 		}
