@@ -166,7 +166,7 @@ func TestUpdateTask_connectionLostDuringCommit(t *testing.T) {
 	}{"request": {lossOfRequest, 2}, "response": {lossOfResponse, 1}} {
 		t.Run(name, func(t *testing.T) {
 			link, behind := newLossyLink(t, newURL(t))
-			a := opened(t, state.Database{URL: behind}, state.Options{}, hooks{frozen: true, deaf: true, unpolled: true})
+			a := opened(t, state.Database{URL: behind}, state.Options{}, hooks{frozen: true, noListen: true, noPoll: true})
 			task := suspended(t, a)
 			changes := 0
 			got, err := a.UpdateTask(ann, task.ID, func(task *state.Task) error {
@@ -194,7 +194,7 @@ func TestUpdateTask_connectionLostDuringCommit(t *testing.T) {
 func TestUpdateTask_failsUnstarted(t *testing.T) {
 	database := newURL(t)
 	link, behind := newLossyLink(t, database)
-	a := opened(t, state.Database{URL: behind}, state.Options{}, hooks{frozen: true, deaf: true, unpolled: true})
+	a := opened(t, state.Database{URL: behind}, state.Options{}, hooks{frozen: true, noListen: true, noPoll: true})
 	b := opened(t, state.Database{URL: database}, state.Options{}, hooks{frozen: true})
 	task := suspended(t, a)
 	if _, err := a.UpdateTask(ann, task.ID, func(task *state.Task) error {

@@ -29,7 +29,7 @@ func updated(uri string) state.Message {
 }
 
 func TestPublish_otherReplica(t *testing.T) {
-	for name, h := range map[string]hooks{"notification": {frozen: true, unpolled: true}, "poll": {frozen: true, deaf: true}} {
+	for name, h := range map[string]hooks{"notification": {frozen: true, noPoll: true}, "poll": {frozen: true, noListen: true}} {
 		t.Run(name, func(t *testing.T) {
 			url := newURL(t)
 			a := opened(t, state.Database{URL: url}, state.Options{}, hooks{frozen: true})
@@ -88,7 +88,7 @@ func TestPublish_concurrently(t *testing.T) {
 func TestPublish_missed(t *testing.T) {
 	url := newURL(t)
 	a := opened(t, state.Database{URL: url}, state.Options{}, hooks{frozen: true})
-	b := opened(t, state.Database{URL: url}, state.Options{}, hooks{frozen: true, deaf: true, unpolled: true})
+	b := opened(t, state.Database{URL: url}, state.Options{}, hooks{frozen: true, noListen: true, noPoll: true})
 	many := make([]state.Message, keptMessages+1)
 	for i := range many {
 		many[i] = updated(fmt.Sprint(i))

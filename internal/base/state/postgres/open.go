@@ -51,8 +51,8 @@ type hooks struct {
 	waiting func()
 	// frozen stops the heartbeat. The test calls beat itself.
 	frozen bool
-	// deaf does without notifications, and unpolled without the regular poll.
-	deaf, unpolled bool
+	// noListen does without notifications, and noPoll without the regular poll.
+	noListen, noPoll bool
 	// counters replaces maxCounters.
 	counters int
 }
@@ -115,7 +115,7 @@ func (s *store) start(d state.Database) error {
 		err = s.register()
 	}
 	if err == nil {
-		err = s.bury("")
+		err = s.removeDead("")
 	}
 	return err
 }

@@ -28,7 +28,7 @@ func (s *store) beatAlways() {
 		stale, err := s.pulse()
 		if err == nil {
 			select {
-			case s.tends <- stale:
+			case s.repairs <- stale:
 			default: // the work before is not done
 			}
 		}
@@ -46,26 +46,26 @@ func (s *store) beatAlways() {
 	}
 }
 
-// tendAlways does what is due after heartbeats, which do not wait for it.
-func (s *store) tendAlways() {
+// repairAlways does what is due after heartbeats, which do not wait for it.
+func (s *store) repairAlways() {
 	for {
 		select {
 		case <-s.ctx.Done():
 			return
-		case stale := <-s.tends:
-			if err := s.tend(stale); err != nil && s.ctx.Err() == nil {
+		case stale := <-s.repairs:
+			if err := s.repair(stale); err != nil && s.ctx.Err() == nil {
 				s.options.Logger.Warn("reach state database", slog.String("database", s.place), slog.String("error", err.Error()))
 			}
 		}
 	}
 }
 
-// tend buries replicas that are presumed dead, if any, and repairs the work and the places of limits of
+// repair removes replicas that are presumed dead, if any, and repairs the work and the places of limits of
 // this replica.
-func (s *store) tend(stale bool) (err error) {
+func (s *store) repair(stale bool) (err error) {
 	s.counter.renew()
 	if stale {
-		err = s.bury("")
+		err = s.removeDead("")
 	}
 	s.settle()
 	return cmp.Or(err, s.release(), s.failUnstarted())
@@ -77,11 +77,11 @@ func (s *store) beat() error {
 	if err != nil {
 		return err
 	}
-	return s.tend(stale)
+	return s.repair(stale)
 }
 
 // pulse sends one heartbeat, over a connection for it alone: a busy replica is not dead. stale is true if
-// others are to be buried.
+// others are to be removed.
 func (s *store) pulse() (stale bool, err error) {
 	me, err := s.replica()
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *store) pulse() (stale bool, err error) {
 		return false, fmt.Errorf("send a heartbeat: %w", err)
 	}
 	if !alive {
-		if err := s.reborn(me); err != nil {
+		if err := s.registerAgain(me); err != nil {
 			return false, err
 		}
 	}
@@ -109,14 +109,14 @@ func (s *store) pulse() (stale bool, err error) {
 	s.setClock(now, sent)
 	// If the database was away for this replica, it may have been away for all.
 	if time.Since(s.beaten) > deadAfter {
-		s.buryFrom = time.Now().Add(deadAfter)
+		s.removeFrom = time.Now().Add(deadAfter)
 	}
 	s.beaten = time.Now()
-	return stale && time.Now().After(s.buryFrom), nil
+	return stale && time.Now().After(s.removeFrom), nil
 }
 
-// reborn registers this replica again after it was presumed dead as old. What it had started is lost.
-func (s *store) reborn(old replica) error {
+// registerAgain registers this replica again after it was presumed dead as old. What it had started is lost.
+func (s *store) registerAgain(old replica) error {
 	s.registering.Lock()
 	defer s.registering.Unlock()
 	if me, err := s.replica(); err != nil || me != old {
@@ -157,7 +157,7 @@ func (s *store) asReplica(record string, op func(me replica) error) error {
 		if err := op(me); !errors.Is(err, errDead) {
 			return err
 		}
-		if err := s.reborn(me); err != nil {
+		if err := s.registerAgain(me); err != nil {
 			return err
 		}
 	}
@@ -175,18 +175,18 @@ func (s *store) outcomeError(k state.Kind, outcome int, soonest *int64) error {
 	return nil
 }
 
-// bury deletes the replicas that are presumed dead or, with an id, one, loses their claims and fails
+// removeDead deletes the replicas that are presumed dead or, with an id, one, loses their claims and fails
 // their tasks.
-func (s *store) bury(one string) error {
-	err := s.do(func(ctx context.Context, c *pgxpool.Conn) error { return s.buryIn(ctx, c.Conn(), one) })
+func (s *store) removeDead(one string) error {
+	err := s.do(func(ctx context.Context, c *pgxpool.Conn) error { return s.removeDeadIn(ctx, c.Conn(), one) })
 	if err != nil {
 		return fmt.Errorf("end the work of other replicas: %w", err)
 	}
 	return nil
 }
 
-// buryIn locks replicas, claims, tasks and usage in this order, as all operations do.
-func (s *store) buryIn(ctx context.Context, c *pgx.Conn, one string) error {
+// removeDeadIn locks replicas, claims, tasks and usage in this order, as all operations do.
+func (s *store) removeDeadIn(ctx context.Context, c *pgx.Conn, one string) error {
 	s.mu.Lock()
 	me := s.me
 	s.mu.Unlock()
@@ -199,18 +199,18 @@ func (s *store) buryIn(ctx context.Context, c *pgx.Conn, one string) error {
 	if err != nil {
 		return err
 	}
-	buried, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil || len(buried) == 0 {
+	removed, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil || len(removed) == 0 {
 		return err
 	}
-	if err := s.failTasks(ctx, tx, me, buried, nil); err != nil {
+	if err := s.failTasks(ctx, tx, me, removed, nil); err != nil {
 		return err
 	}
 	if err := tx.Commit(ctx); err != nil {
 		return err
 	}
 	if one == "" {
-		s.options.Logger.Warn("presume replica dead", slog.Int("count", len(buried)))
+		s.options.Logger.Warn("presume replica dead", slog.Int("count", len(removed)))
 	}
 	s.kick()
 	return nil
@@ -366,7 +366,7 @@ func (s *store) pollAlways() {
 		case <-s.ctx.Done():
 			return
 		case <-ticker.C:
-			if s.hooks.unpolled {
+			if s.hooks.noPoll {
 				continue
 			}
 		case <-s.kicks:

@@ -132,7 +132,7 @@ func TestClaim_oneReplicaWins(t *testing.T) {
 }
 
 func TestClaim_hearsOfOtherReplica(t *testing.T) {
-	for name, h := range map[string]hooks{"notification": {frozen: true, unpolled: true}, "poll": {frozen: true, deaf: true}} {
+	for name, h := range map[string]hooks{"notification": {frozen: true, noPoll: true}, "poll": {frozen: true, noListen: true}} {
 		t.Run(name, func(t *testing.T) {
 			url := newURL(t)
 			a := opened(t, state.Database{URL: url}, state.Options{}, hooks{frozen: true})

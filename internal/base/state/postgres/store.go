@@ -39,11 +39,11 @@ type store struct {
 	cipher  *atRest
 	hooks   hooks
 	// ctx ends when the store is closed, and with it all operations.
-	ctx    context.Context
-	cancel context.CancelFunc
-	beside sync.WaitGroup
-	kicks  chan struct{}
-	tends  chan bool
+	ctx     context.Context
+	cancel  context.CancelFunc
+	beside  sync.WaitGroup
+	kicks   chan struct{}
+	repairs chan bool
 	// turns bound the connections that wait for the same row to one of this replica.
 	turns [64]chan struct{}
 	seed  maphash.Seed
@@ -59,12 +59,12 @@ type store struct {
 	// clock is the time of the database at the local time measured, which has a monotonic reading.
 	clock    time.Time
 	measured time.Time
-	// beaten is the time of the last heartbeat. Others are not buried before buryFrom.
-	beaten, buryFrom time.Time
-	away             bool // the heartbeat fails
-	keys             []storedKey
-	flights          map[state.Nonce]*flight
-	unsettled        map[state.Nonce]unsettled
+	// beaten is the time of the last heartbeat. Others are not removed before removeFrom.
+	beaten, removeFrom time.Time
+	away               bool // the heartbeat fails
+	keys               []storedKey
+	flights            map[state.Nonce]*flight
+	unsettled          map[state.Nonce]unsettled
 	// unstarted are tasks that this replica may have been given to run, and does not run.
 	unstarted map[string]replica
 	watches   map[string]*watch
@@ -76,7 +76,7 @@ type store struct {
 func newStore(config *pgxpool.Config, schema string, o state.Options, h hooks) *store {
 	s := &store{
 		config: config.ConnConfig, place: place(config.ConnConfig), schema: schema, quoted: pgx.Identifier{schema}.Sanitize(), channel: "mcpd_state_" + schema,
-		options: o, hooks: h, kicks: make(chan struct{}, 1), tends: make(chan bool, 1), seed: maphash.MakeSeed(), former: map[string]bool{}, beaten: time.Now(),
+		options: o, hooks: h, kicks: make(chan struct{}, 1), repairs: make(chan bool, 1), seed: maphash.MakeSeed(), former: map[string]bool{}, beaten: time.Now(),
 		flights: map[state.Nonce]*flight{}, unsettled: map[state.Nonce]unsettled{}, unstarted: map[string]replica{}, watches: map[string]*watch{},
 	}
 	for i := range s.turns {
@@ -106,13 +106,13 @@ func (s *store) closePools() {
 
 // run starts the goroutines beside the methods. Close waits for them.
 func (s *store) run() {
-	if !s.hooks.deaf {
+	if !s.hooks.noListen {
 		s.beside.Go(s.listenAlways)
 	}
 	s.beside.Go(s.pollAlways)
 	if !s.hooks.frozen {
 		s.beside.Go(s.beatAlways)
-		s.beside.Go(s.tendAlways)
+		s.beside.Go(s.repairAlways)
 	}
 }
 
@@ -371,7 +371,7 @@ func (s *store) Close() error {
 	defer s.closePools()
 	ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
 	defer cancel()
-	err := s.pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error { return s.buryIn(ctx, c.Conn(), me.id) })
+	err := s.pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error { return s.removeDeadIn(ctx, c.Conn(), me.id) })
 	if err != nil {
 		s.options.Logger.Warn("close state store", slog.String("database", s.place), slog.String("error", err.Error()))
 	}
