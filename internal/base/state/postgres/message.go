@@ -110,7 +110,11 @@ func (s *store) pollMessages() {
 		Data   []byte
 	}
 	var found []row
+	var newest int64
 	err := s.do(func(ctx context.Context, c *pgxpool.Conn) error {
+		if err := c.QueryRow(ctx, s.q(`SELECT id FROM {s}.newest_message`)).Scan(&newest); err != nil {
+			return err
+		}
 		rows, err := c.Query(ctx, s.q(`SELECT id, sender, data FROM {s}.messages WHERE id > $1 ORDER BY id LIMIT $2`), s.received, messageBatch)
 		if err == nil {
 			found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[row])
@@ -121,12 +125,15 @@ func (s *store) pollMessages() {
 		return // the next look may succeed
 	}
 	var news []state.Message
-	if len(found) > 0 && found[0].ID > s.received+1 {
+	switch {
+	case newest < s.received: // the database was restored, or a standby that lags has taken over
+		s.received, found, news = newest, nil, []state.Message{{}}
+	case len(found) > 0 && found[0].ID > s.received+1:
 		news = append(news, state.Message{}) // there were more than the database keeps
 	}
 	for _, r := range found {
 		if s.received = r.ID; !s.isMine(r.Sender) {
-			news = append(news, s.message(r.Sender, r.Data))
+			news = append(news, s.read(r.Sender, r.Data)...)
 		}
 	}
 	for _, m := range news {
@@ -146,12 +153,13 @@ func (s *store) isMine(sender string) bool {
 	return sender == s.me.id || s.former[sender]
 }
 
-// message returns a stored message, or the zero message if it cannot be read.
-func (s *store) message(sender string, data []byte) state.Message {
+// read returns a stored message. One that cannot be read, for example because another key has
+// encrypted it, may be any message; it does not end authorizations, as a dropped token does.
+func (s *store) read(sender string, data []byte) []state.Message {
 	text, err := s.cipher.open("message", sender, data)
 	topic, name, ok := strings.Cut(string(text), "\x00")
 	if err != nil || !ok {
-		return state.Message{}
+		return []state.Message{{Topic: state.TokenChanged}, {Topic: state.ResourceUpdated}}
 	}
-	return state.Message{Topic: state.Topic(topic), Name: name}
+	return []state.Message{{Topic: state.Topic(topic), Name: name}}
 }

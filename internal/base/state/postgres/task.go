@@ -37,7 +37,7 @@ func (s *store) CreateTask(t state.Task) (state.Task, error) {
 			return s.outcomeError(state.TaskKind, outcome, soonest)
 		})
 	})
-	if err != nil {
+	if err != nil && !errors.As(err, new(*state.FullError)) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.unstarted[t.ID] = runner
