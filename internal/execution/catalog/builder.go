@@ -157,8 +157,8 @@ type Sources struct {
 }
 
 func (s Sources) content(name string) (content []byte, ok bool) {
-	if content, ok = s.tools.Content(name); !ok {
-		content, ok = s.others[name]
+	if content, ok = s.others[name]; !ok {
+		content, ok = s.tools.Content(name)
 	}
 	return content, ok
 }
