@@ -110,9 +110,8 @@ func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
 	case before == nil: // the caller reports the problems of the first load
 	case err == nil:
 		catalog.LogNewWarnings(s.options.Logger, report.Problems, previous)
-	case s.options.Files.Lock == nil:
+	case s.options.Files.Lock == nil: // else the lock belongs to the files with the error
 		s.refresh() // the accepted tools in mcpd.lock may have changed
-	default: // the lock belongs to the files that were refused
 	}
 	if now := s.current.Load(); now != nil {
 		report.Revision = now.Revision()

@@ -112,7 +112,7 @@ func (o *runningServer) activate(ctx context.Context, files fs.FS) error {
 	_, err := o.reloadLocked(ctx, engine.Change{All: true})
 	if err != nil {
 		o.flags.bundle.files.Use(before)
-		_, _ = o.reloadLocked(ctx, engine.Change{All: true}) // an error is logged
+		_, _ = o.reloadLocked(ctx, engine.Change{All: true}) // they have served
 	}
 	return err
 }

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
+	"github.com/mcpd/mcpd/internal/base/truncate"
 )
 
 // Limits of a bundle.
@@ -37,6 +38,7 @@ const (
 	maxSignature  = 1024
 	maxName       = 64
 	maxVersion    = 64
+	maxQuoted     = 200 // of an error
 	maxPath       = 200
 	// maxSerial is the largest integer that every JSON decoder reads exactly.
 	maxSerial = 1<<53 - 1
@@ -222,7 +224,10 @@ func decode(text []byte, into any) error {
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
-	return d.Decode(into)
+	if err := d.Decode(into); err != nil {
+		return errors.New(truncate.Start(err.Error(), maxQuoted)) // it quotes unknown members
+	}
+	return nil
 }
 
 // newBundle returns a bundle with its encoded manifest.

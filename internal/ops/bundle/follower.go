@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/base/truncate"
 )
 
 // Options configure a [Follower]. All fields are required.
@@ -72,6 +73,9 @@ type refusal struct {
 }
 
 const refusalTime = time.Hour
+
+// maxProblem bounds [Status].Problem, in bytes: the files of a bundle decide about its length.
+const maxProblem = 1 << 10
 
 // Status is the state of a [Follower] at one moment.
 type Status struct {
@@ -270,7 +274,7 @@ func (f *Follower) take(ctx context.Context, activate Activate) (held bool, err 
 	}
 	lasting, err := f.consider(ctx, got, trust, activate)
 	f.refused = refusal{}
-	if lasting && got.exact {
+	if lasting {
 		f.refused = refusal{f.options.Now(), trust.digest, got.tag, sum, err}
 	}
 	return got.held, err
@@ -291,11 +295,11 @@ func (f *Follower) tag() string {
 // comes from the content, so that another try makes no difference.
 func (f *Follower) consider(ctx context.Context, got fetched, trust *Trust, activate Activate) (lasting bool, err error) {
 	b, err := Read(got.data)
-	if err != nil {
-		return true, err
+	if err == nil {
+		err = trust.Verify(b)
 	}
-	if err := trust.Verify(b); err != nil {
-		return true, err
+	if err != nil {
+		return got.exact, err // else the transfer may be the cause
 	}
 	if err := f.accepts(b); err != nil {
 		return true, fmt.Errorf("refuse bundle: %w", err)
@@ -365,7 +369,7 @@ func (f *Follower) report(err error) {
 	f.mu.Lock()
 	before, now := f.status.Problem, ""
 	if err != nil {
-		now = err.Error()
+		now = truncate.Start(err.Error(), maxProblem)
 	} else {
 		f.status.Checked = f.options.Now()
 	}

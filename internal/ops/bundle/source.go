@@ -65,6 +65,10 @@ func newSource(from string, f folder, wait time.Duration) (*source, error) {
 		if len(via) > 5 {
 			return errors.New("more than 5 redirects")
 		}
+		if r.URL.Scheme == "http" && via[0].URL.Scheme != "http" {
+			return errors.New("a redirect from https leads to http")
+		}
+		r.Header.Del("Referer") // it has the query of the URL
 		return checkURL(r.URL)
 	}}
 	return &source{url: u, client: client, folder: f, wait: wait, chunk: 64 << 10}, nil
@@ -151,8 +155,10 @@ func (s *source) download(ctx context.Context, tag string) (fetched, error) {
 		if err := s.drop(); err != nil {
 			return fetched{}, err
 		}
+	case response.StatusCode == http.StatusPartialContent, response.StatusCode == http.StatusRequestedRangeNotSatisfiable:
+		return fetched{}, errors.Join(errors.New("the server cannot continue the download"), s.drop())
 	default:
-		return fetched{}, errors.Join(fmt.Errorf("the server answered %s", response.Status), s.drop())
+		return fetched{}, fmt.Errorf("the server answered %d %s", response.StatusCode, http.StatusText(response.StatusCode))
 	}
 	got.exact = have == nil && response.ContentLength >= 0
 	if response.ContentLength > MaxSize-int64(len(have)) {
