@@ -36,6 +36,9 @@ type Task struct {
 	Tool    string
 	Created time.Time
 	Updated time.Time
+	// Runner names the process that runs a task with the status Working, if several
+	// share the store; otherwise it is empty. The store sets it, and does not encode it.
+	Runner string
 
 	Status Status
 	// Message is a text about the status.
@@ -167,7 +170,7 @@ func (t Task) Interrupted(now time.Time) (_ Task, ok bool) {
 
 // keep sets the fields that the store owns, and clears those of an ended task.
 func (t *Task) keep(old Task, now time.Time) {
-	t.ID, t.Owner, t.Tool, t.Created, t.Updated = old.ID, old.Owner, old.Tool, old.Created, now
+	t.ID, t.Owner, t.Tool, t.Created, t.Updated, t.Runner = old.ID, old.Owner, old.Tool, old.Created, now, old.Runner
 	if t.Status.Ended() {
 		t.Requests, t.Held = nil, nil
 	}

@@ -132,6 +132,10 @@ func TestFinish_brokenStore(t *testing.T) {
 		of := newTasksOver(t, broken{state.NewMemory(state.Options{}), isBroken.Load}, func(context.Context, call.Request) call.Result { return result("lost") })
 		task := start(t, of)
 		synctest.Wait()
+		if got, err := of.Task(t.Context(), ann, task.ID); err != nil || isOver(got) {
+			t.Errorf("while the end is stored again: %+v, %v", got, err)
+		}
+		time.Sleep(11 * time.Second)
 		if _, err := of.Task(t.Context(), ann, task.ID); err == nil {
 			t.Error("a task with an unknown outcome was reported")
 		}
@@ -160,6 +164,42 @@ func TestFinish_brokenStoreRecovers(t *testing.T) {
 		if got, err := store.Task(state.OwnerOf(ann.Principal), task.ID); err != nil || got.Status != state.Failed || got.Message == "" {
 			t.Errorf("the stored task is %s, %q, %v", got.Status, got.Message, err)
 		}
+	})
+}
+
+// slow is a store in which changes of one task wait.
+type slow struct {
+	state.Store
+	id      *atomic.Value
+	waiting chan struct{}
+	goOn    chan struct{}
+}
+
+func (s slow) UpdateTask(owner state.Owner, id string, change func(*state.Task) error) (state.Task, error) {
+	if id == s.id.Load() {
+		s.waiting <- struct{}{}
+		<-s.goOn
+	}
+	return s.Store.UpdateTask(owner, id, change)
+}
+
+func TestCancelTask_slowStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := slow{state.NewMemory(state.Options{}), &atomic.Value{}, make(chan struct{}), make(chan struct{})}
+		of := newTasksOver(t, store, untilCancelled)
+		stuck := start(t, of)
+		store.id.Store(stuck.ID)
+		cancelled := make(chan *call.Error)
+		go func() { cancelled <- of.CancelTask(t.Context(), ann, stuck.ID) }()
+		<-store.waiting
+		other := start(t, of)
+		check(t, of.CancelTask(t.Context(), ann, other.ID))
+		if got := waitSettled(t, of, other.ID); !got.Cancelled {
+			t.Errorf("got %+v", got)
+		}
+		store.id.Store("")
+		close(store.goOn)
+		check(t, <-cancelled)
 	})
 }
 

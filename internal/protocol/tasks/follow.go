@@ -152,10 +152,8 @@ func (t *Tasks) pause(one *follower) bool {
 // endLeg cancels the leg that this server runs for a task, if another server has ended the task. It
 // returns true if it could not read the task.
 func (t *Tasks) endLeg(store Store, owner state.Owner, id string) (unread bool) {
-	t.mu.Lock()
-	end := t.legs[id]
-	t.mu.Unlock()
-	if end == nil {
+	l := t.leg(id)
+	if l == nil {
 		return false
 	}
 	now, err := store.Task(owner, id)
@@ -163,9 +161,9 @@ func (t *Tasks) endLeg(store Store, owner state.Owner, id string) (unread bool) 
 	case err != nil:
 		return !isGone(err)
 	case now.Status == state.Cancelled:
-		end(ErrCancelled)
+		l.end(ErrCancelled)
 	case now.Status.Ended():
-		end(ErrLost)
+		l.end(ErrLost)
 	}
 	return false
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
@@ -28,29 +29,33 @@ func (t *Tasks) current(caller identity.Caller, id string) (Store, state.Task, e
 	if err != nil {
 		return nil, state.Task{}, err
 	}
-	t.mu.Lock()
 	now, changed, err := t.refresh(store, state.OwnerOf(caller.Principal), id)
-	t.mu.Unlock()
 	if changed {
 		t.notify(id)
 	}
 	return store, now, err
 }
 
-// refresh reads a task and applies pending changes. The caller holds mu.
+// refresh reads a task and applies pending changes.
 func (t *Tasks) refresh(store Store, owner state.Owner, id string) (now state.Task, changed bool, err error) {
+	defer t.turns.take(id)()
 	if now, err = store.Task(owner, id); err != nil {
 		return now, false, err
 	}
-	if u, known := t.unsaved[id]; known {
-		now, err = t.abandon(store, owner, id, u.reason)
+	t.mu.Lock()
+	u, known := t.unsaved[id]
+	t.mu.Unlock()
+	if known {
+		now, err = t.abandon(u)
 		return now, err == nil, err
 	}
 	if now.Status == state.InputRequired {
 		// An earlier process may have suspended it.
 		now, changed, err = t.expire(store, now)
 		if err == nil && now.Status == state.InputRequired {
+			t.mu.Lock()
 			t.startTimer(store, now)
+			t.mu.Unlock()
 		}
 	}
 	return now, changed, err
@@ -69,7 +74,7 @@ func (t *Tasks) update(ctx context.Context, caller identity.Caller, id string, r
 	if err != nil {
 		return err
 	}
-	// Responses are checked without mu: authors of tools and upstream servers
+	// Responses are checked without the turn of the task: authors of tools and upstream servers
 	// wrote the schemas.
 	fit, err := validAnswers(now, responses)
 	if err != nil || len(fit) == 0 {
@@ -103,31 +108,37 @@ func validAnswers(s state.Task, responses map[string]json.RawMessage) (map[strin
 
 // storeAnswers stores responses, and starts the next leg if they are complete.
 func (t *Tasks) storeAnswers(ctx context.Context, store Store, caller identity.Caller, s state.Task, answers map[string]json.RawMessage) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	defer t.turns.take(s.ID)()
 	if t.running.Draining() {
 		return errDraining
 	}
-	leg, used := call.Request{Name: s.Tool, Caller: caller}, []string(nil)
+	next, reserved := leg{store: store, call: call.Request{Name: s.Tool, Caller: caller}}, false
 	now, err := store.UpdateTask(s.Owner, s.ID, func(s *state.Task) error {
 		w, err := applyAnswers(s, answers)
-		if err != nil || s.Status != state.Working {
+		if err != nil || s.Status != state.Working || reserved { // a store may call this again
 			return err
 		}
-		leg.Arguments, leg.Can, used = w.Call.Arguments, w.Call.Can, w.Used
-		leg.Resume = &call.Resume{State: w.State, Responses: w.Answers}
-		return t.checkRoom(&leg)
-	})
-	switch {
-	case errors.Is(err, state.ErrEnded) || errors.Is(err, errUnchanged):
-		return nil
-	case err != nil:
+		next.call.Arguments, next.call.Can, next.used = w.Call.Arguments, w.Call.Can, w.Used
+		next.call.Resume = &call.Resume{State: w.State, Responses: w.Answers}
+		err = t.reserve(&next.call)
+		reserved = err == nil
 		return err
-	case now.Status == state.Working:
+	})
+	if err == nil && now.Status == state.Working {
+		t.mu.Lock()
 		t.stopTimer(s.ID)
-		t.runLeg(ctx, store, now, leg, used)
+		t.mu.Unlock()
+		next.task = now
+		t.runLeg(ctx, &next)
+		return nil
 	}
-	return nil
+	if reserved {
+		t.release(&next.call)
+	}
+	if errors.Is(err, state.ErrEnded) || errors.Is(err, errUnchanged) {
+		return nil
+	}
+	return err
 }
 
 // applyAnswers adds responses to a suspended task. If none is missing any more,
@@ -172,23 +183,62 @@ func (t *Tasks) cancel(caller identity.Caller, id string) error {
 	if err != nil {
 		return err
 	}
-	t.mu.Lock()
-	_, err = store.UpdateTask(state.OwnerOf(caller.Principal), id, func(s *state.Task) error {
-		s.Status, s.Message = state.Cancelled, msgCancelled
-		return nil
-	})
-	if end := t.legs[id]; err == nil && end != nil {
-		end(ErrCancelled)
-	}
-	if err == nil {
-		t.stopTimer(id)
-	}
-	t.mu.Unlock()
-	if errors.Is(err, state.ErrEnded) {
+	if err = t.cancelIn(store, state.OwnerOf(caller.Principal), id); errors.Is(err, state.ErrEnded) {
 		return nil
 	}
 	if err == nil {
 		t.notify(id)
 	}
 	return err
+}
+
+// cancelIn ends a task in its store, and then its running leg.
+func (t *Tasks) cancelIn(store Store, owner state.Owner, id string) error {
+	defer t.turns.take(id)()
+	_, err := store.UpdateTask(owner, id, func(s *state.Task) error {
+		s.Status, s.Message = state.Cancelled, msgCancelled
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if l := t.legs[id]; l != nil {
+		l.end(ErrCancelled)
+	}
+	t.stopTimer(id)
+	return nil
+}
+
+// turns are locks of tasks, which exist while they are used.
+type turns struct {
+	mu     sync.Mutex
+	byTask map[string]*turn
+}
+
+type turn struct {
+	users int // guarded by the mutex of turns
+	taken chan struct{}
+}
+
+// take waits until no other operation has the turn of a task.
+func (t *turns) take(id string) (release func()) {
+	t.mu.Lock()
+	one := t.byTask[id]
+	if one == nil {
+		one = &turn{taken: make(chan struct{}, 1)}
+		t.byTask[id] = one
+	}
+	one.users++
+	t.mu.Unlock()
+	one.taken <- struct{}{}
+	return func() {
+		<-one.taken
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if one.users--; one.users == 0 {
+			delete(t.byTask, id)
+		}
+	}
 }

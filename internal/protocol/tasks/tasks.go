@@ -65,11 +65,16 @@ type Tasks struct {
 	// running counts running legs.
 	running workqueue.Calls
 
-	// mu is held while a task changes, so that the store, legs and timers stay
-	// consistent.
+	// turns order the operations on one task, so that the store, its leg and its
+	// timer stay consistent. The turn of a task is held while its store is called;
+	// mu is not, so that a slow store delays no other task. Turns are taken before
+	// mu.
+	turns turns
+
+	// mu guards the fields below.
 	mu sync.Mutex
-	// legs cancel the running leg of a task.
-	legs map[string]context.CancelCauseFunc
+	// legs are the running legs, by task. A leg stays until its outcome is stored.
+	legs map[string]*leg
 	// bytes is the total size of their calls.
 	bytes int
 	// timers end suspended tasks at their deadline.
@@ -77,7 +82,10 @@ type Tasks struct {
 	// unsaved holds failed tasks whose end could not be stored, and saving tries again.
 	unsaved map[string]unsaved
 	saving  *time.Timer
-	closed  bool
+	// stopping ends legs that start later; closed ends timers, and background counts
+	// those that have fired.
+	stopping, closed bool
+	background       sync.WaitGroup
 
 	watchMu  sync.Mutex
 	watchers map[int]func(id string)
@@ -86,10 +94,11 @@ type Tasks struct {
 	followers *followers
 }
 
-// unsaved is a failed task whose end is still to be stored.
+// unsaved is a failed task whose end is still to be stored. task is as it was when
+// its leg started.
 type unsaved struct {
 	store  Store
-	owner  state.Owner
+	task   state.Task
 	reason string
 }
 
@@ -102,7 +111,7 @@ func New(o Options) *Tasks {
 		o.Now = time.Now
 	}
 	return &Tasks{
-		options: o, legs: map[string]context.CancelCauseFunc{}, timers: map[string]*time.Timer{},
+		options: o, turns: turns{byTask: map[string]*turn{}}, legs: map[string]*leg{}, timers: map[string]*time.Timer{},
 		unsaved: map[string]unsaved{}, watchers: map[int]func(string){}, followers: newFollowers(),
 	}
 }
@@ -122,26 +131,22 @@ func (t *Tasks) start(ctx context.Context, r call.Request, ttl time.Duration) (*
 	if err != nil {
 		return nil, err
 	}
-	leg := call.Request{Name: r.Name, Can: r.Can, Caller: r.Caller, Resume: r.Resume}
+	first := call.Request{Name: r.Name, Can: r.Can, Caller: r.Caller, Resume: r.Resume}
 	if len(r.Arguments) > 0 {
 		// A copy, so that the inbound message can be freed.
-		if leg.Arguments, err = json.Marshal(r.Arguments); err != nil {
+		if first.Arguments, err = json.Marshal(r.Arguments); err != nil {
 			return nil, fmt.Errorf("encode a call: %w", err)
 		}
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.running.Draining() {
-		return nil, errDraining
-	}
-	if err := t.checkRoom(&leg); err != nil {
+	if err := t.reserve(&first); err != nil {
 		return nil, err
 	}
 	created, err := store.CreateTask(state.Task{Owner: state.OwnerOf(r.Caller.Principal), Tool: r.Name, TTL: ttl, Poll: poll})
 	if err != nil {
+		t.release(&first)
 		return nil, err
 	}
-	t.runLeg(ctx, store, created, leg, nil)
+	t.runLeg(ctx, &leg{store: store, task: created, call: first})
 	return toTask(created)
 }
 

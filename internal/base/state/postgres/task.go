@@ -42,6 +42,7 @@ func (s *store) CreateTask(t state.Task) (state.Task, error) {
 		defer s.mu.Unlock()
 		s.unstarted[t.ID] = runner
 	}
+	t.Runner = runner.name()
 	return t, err
 }
 
@@ -50,8 +51,9 @@ func (s *store) Task(owner state.Owner, id string) (state.Task, error) {
 		return state.Task{}, err
 	}
 	var data []byte
+	var ran replica
 	err := s.do(func(ctx context.Context, c *pgxpool.Conn) error {
-		return c.QueryRow(ctx, s.q(`SELECT data FROM {s}.tasks WHERE id = $1 AND owner = $2 AND expires > {s}.clock_1($3)`), []byte(id), digest(owner.Key()), s.given()).Scan(&data)
+		return c.QueryRow(ctx, s.q(`SELECT data, replica, fence FROM {s}.tasks WHERE id = $1 AND owner = $2 AND expires > {s}.clock_1($3)`), []byte(id), digest(owner.Key()), s.given()).Scan(&data, &ran.id, &ran.fence)
 	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return state.Task{}, state.ErrNotFound
@@ -59,16 +61,23 @@ func (s *store) Task(owner state.Owner, id string) (state.Task, error) {
 	if err != nil {
 		return state.Task{}, fmt.Errorf("read a task: %w", err)
 	}
-	return s.decodeTask(id, data)
+	return s.decodeTask(id, data, ran)
 }
 
-func (s *store) decodeTask(id string, data []byte) (state.Task, error) {
+func (s *store) decodeTask(id string, data []byte, ran replica) (state.Task, error) {
 	data, err := s.cipher.open("task", id, data)
 	if err != nil {
 		return state.Task{}, fmt.Errorf("read a task: %w", err)
 	}
-	return state.DecodeTask(id, data)
+	t, err := state.DecodeTask(id, data)
+	if t.Status == state.Working {
+		t.Runner = ran.name()
+	}
+	return t, err
 }
+
+// name returns the name of a replica as the runner of a task.
+func (r replica) name() string { return fmt.Sprintf("%s %d", r.id, r.fence) }
 
 func (s *store) UpdateTask(owner state.Owner, id string, change func(*state.Task) error) (t state.Task, err error) {
 	release, err := s.turn(id)
@@ -151,7 +160,7 @@ func (s *store) updateIn(ctx context.Context, c *pgxpool.Conn, me replica, u *ta
 		return u.task, nil
 	}
 	if err == nil {
-		old, err = s.decodeTask(id, data)
+		old, err = s.decodeTask(id, data, ran)
 	}
 	// An ended task is reported as such even to a replica that was presumed dead.
 	if err == nil && !alive && !old.Status.Ended() {
@@ -173,6 +182,11 @@ func (s *store) updateIn(ctx context.Context, c *pgxpool.Conn, me replica, u *ta
 	runner := replica{}
 	if t.Status == state.Working && old.Status != state.Working {
 		runner = me
+	}
+	if t.Status != state.Working {
+		t.Runner = ""
+	} else if runner.id != "" {
+		t.Runner = runner.name()
 	}
 	var outcome int
 	var soonest, newest *int64

@@ -49,13 +49,13 @@ func tasksEnd(t *testing.T, suite Suite) {
 	}
 	want := state.Task{
 		ID: task.ID, Owner: ann, Tool: "report", Created: c.Now(), Updated: c.Now(),
-		Status: state.Working, Message: "begun", TTL: time.Hour, Poll: time.Second,
+		Status: state.Working, Message: "begun", TTL: time.Hour, Poll: time.Second, Runner: task.Runner,
 	}
 	wantTask(t, s, want)
 	c.advance(time.Second)
 	_, err := s.UpdateTask(ann, task.ID, ask)
 	check(t, err)
-	want.Status, want.Requests, want.Held, want.Updated = state.InputRequired, []byte(`{"name":{}}`), []byte("held"), c.Now()
+	want.Status, want.Requests, want.Held, want.Updated, want.Runner = state.InputRequired, []byte(`{"name":{}}`), []byte("held"), c.Now(), ""
 	wantTask(t, s, want)
 	c.advance(time.Second)
 	ended, err := s.UpdateTask(ann, task.ID, finish(state.Completed, `{"content":[]}`))
