@@ -48,7 +48,7 @@ func (s *Server) DropUserTokens(of UserToken) ([]UserToken, error) {
 	if of.Secret == "" && of.ID == "" {
 		return nil, errors.New("drop user tokens: name a secret or a principal")
 	}
-	dropped, err := s.brokers.DropUserTokens(of.matches)
+	dropped, err := s.brokers.DropUserTokens(host.TokenFilter{Secret: of.Secret, Kind: of.Kind, Issuer: of.Issuer, ID: of.ID})
 	for _, t := range dropped {
 		s.options.Logger.Info("drop user token", slog.String("secret", t.Secret), slog.String("principal", t.ID), slog.String("kind", string(t.Kind)), slog.String("issuer", t.Issuer))
 		s.Audit(tokenDropped, map[string]string{"name": t.Secret, "principal": t.ID, "kind": string(t.Kind), "issuer": t.Issuer})
@@ -62,11 +62,6 @@ func tokensOf(tokens []host.UserToken) []UserToken {
 		all = append(all, UserToken(t))
 	}
 	return all
-}
-
-// matches reports whether other is one of the tokens that t describes.
-func (t UserToken) matches(other host.UserToken) bool {
-	return (t.Secret == "" || t.Secret == other.Secret) && (t.ID == "" || t.ID == other.ID) && (t.Kind == "" || t.Kind == other.Kind) && (t.Issuer == "" || t.Issuer == other.Issuer)
 }
 
 // LogRedactor redacts the secrets of one server in loggers that are created before it, such as the

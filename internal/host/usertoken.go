@@ -2,6 +2,7 @@ package host
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -111,11 +112,29 @@ func parseRow(name string) (UserToken, bool) {
 	return UserToken{Secret: secret, Definition: definition, Kind: identity.Kind(parts[1]), Issuer: parts[2], ID: parts[3]}, true
 }
 
+// TokenFilter selects tokens. An empty field matches any.
+type TokenFilter struct {
+	Secret string        `json:"secret,omitempty"`
+	Kind   identity.Kind `json:"kind,omitempty"`
+	Issuer string        `json:"issuer,omitempty"`
+	ID     string        `json:"id,omitempty"`
+}
+
+func (f TokenFilter) matches(t UserToken) bool {
+	return (f.Secret == "" || f.Secret == t.Secret) && (f.ID == "" || f.ID == t.ID) && (f.Kind == "" || f.Kind == t.Kind) && (f.Issuer == "" || f.Issuer == t.Issuer)
+}
+
+// name returns the filter as the name in a message.
+func (f TokenFilter) name() string {
+	text, _ := json.Marshal(f) // plain data always encodes
+	return string(text)
+}
+
 // DropUserTokens drops the matching tokens and returns them. No later call uses them. Calls at other
 // replicas may use them until the message of the drop arrives.
-func (b Brokers) DropUserTokens(of func(UserToken) bool) (dropped []UserToken, err error) {
-	// Without a name, and even if there is no token: a user may be giving consent at another replica.
-	defer b.publish(state.TokenDropped, "")
+func (b Brokers) DropUserTokens(f TokenFilter) (dropped []UserToken, err error) {
+	// Even if there is no token: a user may be giving consent at another replica.
+	defer b.publish(state.TokenDropped, f.name())
 	all, err := b.UserTokens()
 	if err != nil {
 		return nil, err
@@ -127,7 +146,7 @@ func (b Brokers) DropUserTokens(of func(UserToken) bool) (dropped []UserToken, e
 	known := map[string]bool{}
 	// Rows first, so that they cannot be loaded into memory again.
 	for _, t := range all {
-		if !of(t) {
+		if !f.matches(t) {
 			continue
 		}
 		there, failed := deleteRow(store, t.row())
@@ -137,7 +156,7 @@ func (b Brokers) DropUserTokens(of func(UserToken) bool) (dropped []UserToken, e
 	}
 	names, failed := b.Secrets.DropTokens(func(key, user string) bool {
 		t, ok := parseRow(key + "\x00" + user)
-		return ok && of(t)
+		return ok && f.matches(t)
 	})
 	for _, name := range names {
 		if t, ok := parseRow(name.Key + "\x00" + name.User); ok && !known[t.row()] { // its row had expired, or is new
@@ -150,11 +169,20 @@ func (b Brokers) DropUserTokens(of func(UserToken) bool) (dropped []UserToken, e
 	return sortTokens(dropped), nil
 }
 
-// Receive makes the next call read the token that another replica has changed or dropped.
+// Receive makes the next call read the tokens that another replica has changed or dropped.
 func (b Brokers) Receive(m state.Message) {
-	if m.Topic == state.TokenChanged || m.Topic == state.TokenDropped || m == (state.Message{}) {
-		key, user, _ := strings.Cut(m.Name, "\x00")
-		b.Secrets.ReloadTokens(key, user, m.Topic != state.TokenChanged)
+	var f TokenFilter
+	switch {
+	case m == (state.Message{}):
+		b.Secrets.ReloadTokens(func(string, string) bool { return true }, true)
+	case m.Topic == state.TokenChanged:
+		b.Secrets.ReloadTokens(func(key, user string) bool { return m.Name == "" || m.Name == key+"\x00"+user }, false)
+	case m.Topic == state.TokenDropped:
+		all := json.Unmarshal([]byte(m.Name), &f) != nil // without a name, or of another version
+		b.Secrets.ReloadTokens(func(key, user string) bool {
+			t, ok := parseRow(key + "\x00" + user)
+			return all || ok && f.matches(t)
+		}, true)
 	}
 }
 

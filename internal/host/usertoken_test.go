@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/host/oauth"
 	"github.com/mcpd/mcpd/internal/host/secrets"
+	"github.com/mcpd/mcpd/scripting"
 )
 
 // lodge has brokers, and a store with user tokens.
@@ -83,15 +85,19 @@ func TestUserTokens_sorted(t *testing.T) {
 func TestUserTokens_pages(t *testing.T) {
 	l := newLodge(t)
 	for i := range 2*pageSize + 1 {
-		l.keep("crm#1", fmt.Sprintf("key\x00\x00%04d", i))
+		key := "crm#1"
+		if i == 7 {
+			key = "mail#1"
+		}
+		l.keep(key, fmt.Sprintf("key\x00\x00%04d", i))
 	}
 	if tokens, err := l.brokers.UserTokens(); len(tokens) != 2*pageSize+1 || err != nil {
 		t.Errorf("%d tokens are listed, %v", len(tokens), err)
 	}
-	if dropped, err := l.brokers.DropUserTokens(func(t UserToken) bool { return t.ID != "0007" }); len(dropped) != 2*pageSize || err != nil {
+	if dropped, err := l.brokers.DropUserTokens(TokenFilter{Secret: "crm"}); len(dropped) != 2*pageSize || err != nil {
 		t.Errorf("%d tokens are dropped, %v", len(dropped), err)
 	}
-	l.wantRows("crm 1 key  0007")
+	l.wantRows("mail 1 key  0007")
 }
 
 // Removed definitions are included, and rows of unknown secrets.
@@ -125,7 +131,7 @@ func TestDropUserTokens_cache(t *testing.T) {
 			}
 		}
 	}
-	dropped, err := l.brokers.DropUserTokens(func(t UserToken) bool { return t.ID == "ada" })
+	dropped, err := l.brokers.DropUserTokens(TokenFilter{ID: "ada"})
 	want := []string{"crm " + first + " key  ada", "crm " + second + " key  ada", "gone 1 key  ada"}
 	if first > second {
 		want[0], want[1] = want[1], want[0]
@@ -159,7 +165,7 @@ func TestDropUserTokens_expiredRow(t *testing.T) {
 	}
 	l.now = l.now.Add(vaultTTL)
 	l.wantRows()
-	dropped, err := l.brokers.DropUserTokens(func(t UserToken) bool { return t.Secret == "crm" })
+	dropped, err := l.brokers.DropUserTokens(TokenFilter{Secret: "crm"})
 	if len(dropped) != 1 || dropped[0].ID != "ada" || err != nil {
 		t.Errorf("dropped are %v, %v", rows(dropped), err)
 	}
@@ -175,7 +181,7 @@ func TestUserTokens_storeError(t *testing.T) {
 	if _, err := b.UserTokens(); !errors.Is(err, refused) {
 		t.Errorf("listed: %v", err)
 	}
-	if _, err := b.DropUserTokens(func(UserToken) bool { return true }); !errors.Is(err, refused) {
+	if _, err := b.DropUserTokens(TokenFilter{Secret: "crm"}); !errors.Is(err, refused) {
 		t.Errorf("dropped: %v", err)
 	}
 }
@@ -262,14 +268,56 @@ func TestReceive_userToken(t *testing.T) {
 	b.Receive(state.Message{})
 	want("after messages were lost", "second")
 	sent = nil
-	if dropped, err := a.DropUserTokens(func(UserToken) bool { return true }); len(dropped) != 1 || err != nil {
+	if dropped, err := a.DropUserTokens(TokenFilter{Secret: "crm"}); len(dropped) != 1 || err != nil {
 		t.Fatalf("dropped are %+v, %v", dropped, err)
 	}
 	want("before the message of the drop", "second")
-	receive(state.Message{Topic: state.TokenDropped})
+	receive(state.Message{Topic: state.TokenDropped, Name: `{"secret":"crm"}`})
 	want("after the drop", "")
-	if dropped, err := a.DropUserTokens(func(UserToken) bool { return true }); len(dropped) != 0 || err != nil {
+	if dropped, err := a.DropUserTokens(TokenFilter{Secret: "crm"}); len(dropped) != 0 || err != nil {
 		t.Errorf("dropped are %+v, %v", dropped, err)
 	}
-	receive(state.Message{Topic: state.TokenDropped})
+	receive(state.Message{Topic: state.TokenDropped, Name: `{"secret":"crm"}`})
+}
+
+// A drop of tokens of one principal, or of one secret, ends no authorization of another at a replica.
+func TestReceive_dropOfOthers(t *testing.T) {
+	store := state.NewMemory(state.Options{})
+	t.Cleanup(func() { _ = store.Close() })
+	b := NewBrokers(Options{OpenStore: func() (state.Store, error) { return store, nil }, Logger: slog.New(slog.DiscardHandler)})
+	t.Cleanup(func() { _ = b.Close() })
+	b.OAuthCallbacks()
+	def := secrets.Definition{Name: "crm", OAuth: &oauth.Client{AuthorizeURL: "https://l.example.com/a", RedirectURL: "https://m.example.com/oauth/x", TokenURL: "https://l.example.com/t", ID: "x"}}
+	b.Secrets.Set([]secrets.Definition{def})
+	prompt := func(user string) string {
+		_, err := b.Secrets.Resolve(oauth.WithCaller(t.Context(), oauth.Caller{User: user, DisplayName: user, SupportsForms: true}), def.Key())
+		var asked *scripting.HostError
+		if !errors.As(err, &asked) || asked.Details == nil {
+			t.Fatalf("the consent of %q is not requested: %v", user, err)
+		}
+		return string(asked.Details)
+	}
+	const ada, bob = "key\x00\x00ada", "key\x00\x00bob"
+	before := map[string]string{ada: prompt(ada), bob: prompt(bob)}
+	for _, c := range []struct {
+		name string
+		ends []string
+	}{
+		{TokenFilter{Secret: "mail"}.name(), nil},
+		{TokenFilter{ID: "eve"}.name(), nil},
+		{TokenFilter{ID: "ada"}.name(), []string{ada}},
+		{TokenFilter{Secret: "crm", ID: "bob", Kind: identity.KindKey}.name(), []string{bob}},
+		{TokenFilter{Secret: "crm"}.name(), []string{ada, bob}},
+		{"", []string{ada, bob}},
+		{"of another version", []string{ada, bob}},
+	} {
+		b.Receive(state.Message{Topic: state.TokenDropped, Name: c.name})
+		for user, was := range before {
+			now := prompt(user)
+			if ended := now != was; ended != slices.Contains(c.ends, user) {
+				t.Errorf("%q ended the authorization of %q: %t", c.name, user, ended)
+			}
+			before[user] = now
+		}
+	}
 }

@@ -36,7 +36,8 @@ const (
 	// ResourceUpdated has the URI of a resource whose contents have changed.
 	ResourceUpdated Topic = "resource.updated"
 	// TokenChanged has the row of an OAuth token of a user that was stored, renewed or lost.
-	// TokenDropped has no name: an operator dropped tokens, and authorizations in progress end.
+	// TokenDropped has the filter of the tokens that an operator dropped: the authorizations in
+	// progress that it matches end.
 	TokenChanged Topic = "token.changed"
 	TokenDropped Topic = "token.dropped"
 )

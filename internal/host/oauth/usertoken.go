@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"path"
 	"slices"
@@ -268,18 +269,15 @@ func (u *UserTokens) forgetUsers(of func(user string) bool) (had []string) {
 	return had
 }
 
-// Reload makes the next call of a user, or with an empty name of every user, read the vault, which
-// another server has changed. If that dropped the token, authorizations in progress end.
-func (u *UserTokens) Reload(user string, dropped bool) {
+// Reload makes the next calls of the matching users read the vault, which another server has changed.
+// If that dropped their tokens, their authorizations in progress end.
+func (u *UserTokens) Reload(of func(user string) bool, dropped bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.dropCount++
-	if user == "" {
-		clear(u.cache)
-	}
-	delete(u.cache, user)
+	maps.DeleteFunc(u.cache, func(user string, _ tokenEntry) bool { return of(user) })
 	for _, v := range u.authorizations {
-		if dropped && v.stage != stageDone && (user == "" || v.caller.User == user) {
+		if dropped && v.stage != stageDone && of(v.caller.User) {
 			u.end(v, errNoCallback)
 		}
 	}

@@ -62,13 +62,11 @@ func (s *Store) DropTokens(of func(key, user string) bool) (dropped []UserTokenI
 	return dropped, err
 }
 
-// ReloadTokens makes the next calls read the tokens of a user of a client again; see
-// [oauth.UserTokens.Reload]. An empty key stands for all clients, and an empty user for all users.
-func (s *Store) ReloadTokens(key, user string, dropped bool) {
-	for id, users := range s.userTokens() {
-		if key == "" || key == id {
-			users.Reload(user, dropped)
-		}
+// ReloadTokens makes the next calls read the tokens of the matching users of clients again; see
+// [oauth.UserTokens.Reload].
+func (s *Store) ReloadTokens(of func(key, user string) bool, dropped bool) {
+	for key, users := range s.userTokens() {
+		users.Reload(func(user string) bool { return of(key, user) }, dropped)
 	}
 }
 
