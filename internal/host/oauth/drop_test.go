@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -213,5 +214,34 @@ func TestReload_whileStored(t *testing.T) {
 		if token, _, err := c.get("ada"); token != "first" || err != nil {
 			t.Errorf("ada's token is %q, %v", token, err)
 		}
+	}
+}
+
+// Callers wait for the renewal of another one, and use its outcome.
+func TestUserTokens_renewOnce(t *testing.T) {
+	for name, refused := range map[string]string{"renewed": "", "failed": "temporarily_unavailable"} {
+		t.Run(name, func(t *testing.T) {
+			c := newCourt(t)
+			c.hold("ada", token{value: "first", life: time.Hour, refresh: "refresh"})
+			if refused != "" {
+				c.refuse(refused)
+			}
+			c.pass(time.Hour)
+			ctx := WithCaller(t.Context(), Caller{User: "ada", SameMachine: true})
+			var calls sync.WaitGroup
+			tokens, errs := make([]string, 8), make([]error, 8)
+			for i := range tokens {
+				calls.Go(func() { tokens[i], errs[i] = c.users.Token(ctx) })
+			}
+			calls.Wait()
+			for i := range tokens {
+				if tokens[i] != tokens[0] || (tokens[i] == "") != (refused != "") || (errs[i] == nil) != (refused == "") {
+					t.Errorf("a call got %q and %v", tokens[i], errs[i])
+				}
+			}
+			if len(c.asked) != 1 {
+				t.Errorf("the server was asked %d times", len(c.asked))
+			}
+		})
 	}
 }

@@ -28,9 +28,13 @@ const (
 	resetFor = time.Minute
 	// batchCharges is the number of charges after which a batch takes no further request.
 	batchCharges = 512
-	// maxCounters bounds the keys of all limits with counters of their own. Beyond it, new keys of a limit
-	// share a counter.
-	maxCounters = 1_000_000
+	// maxCounters bounds the keys of one limit with counters of their own, about. Beyond it, new keys of the
+	// limit share a counter. Each limit has its own bound: a key may depend on what callers send.
+	maxCounters = 250_000
+	// nameSize is the size of the digest of a limit, with which its keys begin.
+	nameSize = 8
+	// awayAfter is the age of a heartbeat after which another replica sweeps.
+	awayAfter = 5 * time.Second
 	// maxSpan bounds an interval and the time of a burst in nanoseconds, so that no sum exceeds a bigint.
 	maxSpan = math.MaxInt64 / 5
 )
@@ -55,20 +59,22 @@ type counter struct {
 	sending bool // a goroutine sends batches
 	failing bool // the last batch failed
 	held    map[string]*holding
-	// stale are the keys whose number of places in the database may be wrong.
+	// stale are the keys whose number of running calls in the database may be wrong.
 	stale map[string]bool
-	rows  int64 // counters in the database, about
+	rows  map[string]int64 // counters in the database, about, by digest of the limit
 	// overflown is set when a key has no counter of its own.
 	overflown bool
-	// conn and me sent the last batch; conn is nil if the next one resets the places.
+	// conn and me sent the last batch; conn is nil if the next one writes all
+	// numbers of this replica again.
 	conn *pgx.Conn
 	me   replica
-	// resetUntil is the time until when each heartbeat resets the places.
+	// resetUntil is the time until when each heartbeat does.
 	resetUntil time.Time
 	secret     []byte
 }
 
-// A holding is the places of a key that calls of this replica hold.
+// A holding is the running calls of this replica that count for a key. A call has a place: its id in the
+// holding.
 type holding struct {
 	ends map[string]time.Time // by place
 	// soonest is not after the first end.
@@ -98,7 +104,7 @@ type charge struct {
 }
 
 func newCounter(s *store) *counter {
-	return &counter{s: s, held: map[string]*holding{}, stale: map[string]bool{}}
+	return &counter{s: s, rows: map[string]int64{}, held: map[string]*holding{}, stale: map[string]bool{}}
 }
 
 // SharedLimits returns the limits that all replicas count together, with a secret that they share.
@@ -121,7 +127,7 @@ func (s *store) SharedLimits() (*call.SharedLimits, error) {
 
 // loadSecret reads the secret, which the first replica makes. It encrypts one of an old key again.
 func (c *counter) loadSecret() (secret []byte, err error) {
-	var rows int64
+	var rows map[string]int64
 	err = c.s.do(func(ctx context.Context, conn *pgxpool.Conn) error {
 		made := make([]byte, 32)
 		rand.Read(made)
@@ -129,8 +135,11 @@ func (c *counter) loadSecret() (secret []byte, err error) {
 			return err
 		}
 		var sealed []byte
-		err := conn.QueryRow(ctx, c.s.q(`SELECT secret, (SELECT count(*) FROM {s}.counters) FROM {s}.secrets WHERE name = 'limits'`)).Scan(&sealed, &rows)
+		err := conn.QueryRow(ctx, c.s.q(`SELECT secret FROM {s}.secrets WHERE name = 'limits'`)).Scan(&sealed)
 		if err != nil {
+			return err
+		}
+		if rows, err = c.countRows(ctx, conn); err != nil {
 			return err
 		}
 		if secret, err = c.s.cipher.open("secret", "limits", sealed); err != nil {
@@ -150,6 +159,22 @@ func (c *counter) loadSecret() (secret []byte, err error) {
 	return secret, nil
 }
 
+// countRows counts the counters of each limit.
+func (c *counter) countRows(ctx context.Context, conn *pgxpool.Conn) (map[string]int64, error) {
+	counted, err := conn.Query(ctx, c.s.q(`SELECT substring(key FOR $1), count(*) FROM {s}.counters GROUP BY 1 ORDER BY 2 DESC LIMIT 10000`), nameSize)
+	if err != nil {
+		return nil, err
+	}
+	rows := map[string]int64{}
+	var limit []byte
+	var n int64
+	_, err = pgx.ForEachRow(counted, []any{&limit, &n}, func() error {
+		rows[string(limit)] = n
+		return nil
+	})
+	return rows, err
+}
+
 // Take implements [call.LimitStore].
 func (c *counter) Take(ctx context.Context, charges []call.LimitCharge) (call.LimitVerdict, error) {
 	r := &request{charges: make([]charge, len(charges)), done: make(chan struct{})}
@@ -163,7 +188,7 @@ func (c *counter) Take(ctx context.Context, charges []call.LimitCharge) (call.Li
 }
 
 func chargeOf(l *call.LimitCharge) charge {
-	c := charge{key: string(digest(l.Key)), limit: l, most: int64(max(l.Concurrency, 0)), hold: min(l.Hold, maxSpan), place: l.Place}
+	c := charge{key: counterKey(l.Limit, l.Key), limit: l, most: int64(max(l.Concurrency, 0)), hold: min(l.Hold, maxSpan), place: l.Place}
 	if l.Calls > 0 && l.Per > 0 {
 		calls := int64(l.Calls)
 		c.interval = min((int64(l.Per)-1)/calls+1, maxSpan)
@@ -175,6 +200,11 @@ func chargeOf(l *call.LimitCharge) charge {
 	return c
 }
 
+// counterKey returns the key in the database: the digest of the limit, and that of its key.
+func counterKey(limit, key string) string {
+	return string(digest(limit)[:nameSize]) + string(digest(key)[nameSize:])
+}
+
 // overflowKey returns the key that keys of a limit without a counter share.
 // All legs of a call have the same: later ones have no rate, and hold places.
 func overflowKey(l *call.LimitCharge) string {
@@ -182,7 +212,7 @@ func overflowKey(l *call.LimitCharge) string {
 	if l.Concurrency > 0 {
 		calls, per = 0, 0
 	}
-	return string(digest(fmt.Sprintf("overflow %d %d %d %s", calls, per, l.Concurrency, l.Limit)))
+	return counterKey(l.Limit, fmt.Sprintf("overflow %d %d %d %s", calls, per, l.Concurrency, l.Limit))
 }
 
 // Release implements [call.LimitStore]. A place that could not be freed is freed by a later batch.
@@ -191,7 +221,7 @@ func (c *counter) Release(ctx context.Context, charges []call.LimitCharge) error
 	c.mu.Lock()
 	for i := range charges {
 		l := &charges[i]
-		freed = c.free(string(digest(l.Key)), l.Place) || c.overflown && c.free(overflowKey(l), l.Place) || freed
+		freed = c.free(counterKey(l.Limit, l.Key), l.Place) || c.overflown && c.free(overflowKey(l), l.Place) || freed
 	}
 	away := c.away()
 	c.mu.Unlock()
@@ -219,7 +249,8 @@ func (c *counter) free(key, place string) bool {
 	return true
 }
 
-// renew writes the places again if that may be needed, and so finds out whether the database has them.
+// renew writes the numbers of running calls again if that may be needed, and so finds out whether the
+// database has them.
 func (c *counter) renew() {
 	now := c.s.Now()
 	c.mu.Lock()
@@ -304,9 +335,9 @@ func (c *counter) sendAll() {
 // A batch is the arguments and the results of count_1.
 type batch struct {
 	requests []*request
-	// asserted are the keys whose places are written, with their number and the time that is left.
+	// asserted are the keys whose number of running calls is written.
 	asserted map[string]bool
-	// reset removes the places of all other keys.
+	// reset removes the numbers of all other keys.
 	reset   bool
 	keys    [][]byte
 	may     []bool // the key may be added
@@ -345,10 +376,10 @@ func (c *counter) next() *batch {
 		c.sending = false
 		return nil
 	}
-	room := c.rows < int64(cmp.Or(c.s.hooks.counters, maxCounters))
+	bound := int64(cmp.Or(c.s.hooks.counters, maxCounters))
 	index := make(map[string]int64, len(slots))
 	for _, key := range slices.Sorted(maps.Keys(slots)) {
-		b.keys, b.may = append(b.keys, []byte(key)), append(b.may, room || slots[key])
+		b.keys, b.may = append(b.keys, []byte(key)), append(b.may, slots[key] || c.rows[key[:nameSize]] < bound)
 		index[key] = int64(len(b.keys))
 	}
 	for n, r := range b.requests {
@@ -396,7 +427,8 @@ func (c *counter) run(b *batch) error {
 	})
 }
 
-// assert returns the keys whose places the batch writes, their numbers, and the nanoseconds left.
+// assert returns the keys whose numbers of running calls the batch writes, the numbers, and the nanoseconds
+// that are left of the longest hold.
 func (c *counter) assert(b *batch, conn *pgx.Conn, me replica) (keys [][]byte, running []int32, left []int64) {
 	now := c.s.Now()
 	c.mu.Lock()
@@ -430,11 +462,11 @@ func (c *counter) settle(b *batch, err error) {
 	defer c.mu.Unlock()
 	c.failing = err != nil
 	if err != nil {
-		c.conn = nil // so that the next batch resets the places
+		c.conn = nil // so that the next batch writes all numbers again
 		c.resetUntil = c.s.Now().Add(resetFor)
 		maps.Copy(c.stale, b.asserted)
 	} else {
-		c.rows += b.reply[2]
+		c.noteAdded(b, b.reply[2])
 		for key := range b.asserted {
 			if h := c.held[key]; h != nil && len(h.ends) == 0 {
 				delete(c.held, key)
@@ -448,6 +480,21 @@ func (c *counter) settle(b *batch, err error) {
 			close(r.done)
 		}
 		first += int64(len(r.charges))
+	}
+}
+
+// noteAdded notes that a batch has added counters. The database does not say of which limits: those with
+// keys in the batch may be counted too high, by these keys at most, until the next sweep; mu is held.
+func (c *counter) noteAdded(b *batch, added int64) {
+	if added == 0 {
+		return
+	}
+	of := map[string]int64{}
+	for _, key := range b.keys {
+		of[string(key[:nameSize])]++
+	}
+	for limit, keys := range of {
+		c.rows[limit] += min(keys, added)
 	}
 }
 
@@ -503,8 +550,8 @@ func (c *counter) hold(r *request, now time.Time) {
 	}
 }
 
-// sweep removes counters in their initial state, and places of dead replicas. The oldest replica does
-// it for all.
+// sweep removes counters in their initial state, and the numbers of dead replicas. The oldest replica whose
+// heartbeats arrive does it for all.
 func (c *counter) sweep() error {
 	me, err := c.s.replica()
 	if err != nil {
@@ -513,15 +560,19 @@ func (c *counter) sweep() error {
 	const most = 16 * sweepBatch // a statement starts at the first row
 	for removed := int64(most); removed == most; {
 		err := c.s.do(func(ctx context.Context, conn *pgxpool.Conn) error {
-			return conn.QueryRow(ctx, c.s.q(`SELECT {s}.sweep_counters_1($1, $2, $3)`), me.id, c.s.givenNanos(), most).Scan(&removed)
+			// sweep_counters_1 requires the id of the oldest replica. It is given for one that is away.
+			return conn.QueryRow(ctx, c.s.q(`SELECT CASE WHEN $1 = (SELECT id FROM {s}.replicas WHERE beat > {s}.clock_1(NULL) - $4::bigint ORDER BY fence LIMIT 1)
+				THEN {s}.sweep_counters_1((SELECT id FROM {s}.replicas ORDER BY fence LIMIT 1), $2, $3) ELSE 0 END`),
+				me.id, c.s.givenNanos(), most, awayAfter.Milliseconds()).Scan(&removed)
 		})
 		if err != nil {
 			return fmt.Errorf("remove counters of limits: %w", err)
 		}
 	}
-	var rows int64
-	err = c.s.do(func(ctx context.Context, conn *pgxpool.Conn) error {
-		return conn.QueryRow(ctx, c.s.q(`SELECT count(*) FROM {s}.counters`)).Scan(&rows)
+	var rows map[string]int64
+	err = c.s.do(func(ctx context.Context, conn *pgxpool.Conn) (err error) {
+		rows, err = c.countRows(ctx, conn)
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("count counters of limits: %w", err)

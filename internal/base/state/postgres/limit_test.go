@@ -200,7 +200,7 @@ func TestCounter_lostResult(t *testing.T) {
 	stores := replicas(t, 2, state.Options{})
 	a, b := stores[0], stores[1]
 	wantTake(t, a, true, placed("other", "a1", 1))
-	execute(t, a, `INSERT INTO {s}.places VALUES ($1, $2, 1, $3)`, digest("k"), a.me.fence, time.Now().Add(time.Hour).UnixNano())
+	execute(t, a, `INSERT INTO {s}.places VALUES ($1, $2, 1, $3)`, []byte(counterKey("l", "k")), a.me.fence, time.Now().Add(time.Hour).UnixNano())
 	wantTake(t, b, false, placed("k", "b1", 1))
 	execute(t, a, `SELECT pg_terminate_backend($1::integer)`, int(a.counter.conn.PgConn().PID()))
 	wantTake(t, a, true, placed("k", "a2", 1))
@@ -260,15 +260,81 @@ func TestCounter_manyKeys(t *testing.T) {
 	wantTake(t, s, true, rate("e", 2))
 	wantTake(t, s, false, rate("f", 2))
 	wantTake(t, s, false, rate("b", 1), rate("f", 2))
+}
 
-	other := placed("x", "x1", 1)
-	other.Limit = "other"
-	wantTake(t, s, true, other)
-	next := placed("y", "y1", 1)
-	next.Limit = "other"
-	wantTake(t, s, false, next)
-	check(t, s.counter.Release(t.Context(), []call.LimitCharge{other}))
-	wantTake(t, s, true, next)
+// A limit whose keys callers choose fills its own share, and not that of another limit.
+func TestCounter_manyKeysOfOneLimit(t *testing.T) {
+	url := newURL(t)
+	a := opened(t, state.Database{URL: url}, state.Options{}, hooks{frozen: true, counters: 3})
+	for i := range 10 {
+		wantTake(t, a, true, rate(fmt.Sprint("chosen", i), 20))
+	}
+	other := func(key string) call.LimitCharge {
+		return call.LimitCharge{Limit: "other", Key: key, Calls: 1, Per: 24 * time.Hour, Burst: 1}
+	}
+	for _, key := range []string{"x", "y"} {
+		wantTake(t, a, true, other(key))
+		wantTake(t, a, false, other(key))
+	}
+	b := opened(t, state.Database{URL: url}, state.Options{}, hooks{frozen: true, counters: 3})
+	if _, err := b.SharedLimits(); err != nil { // reads how many counters there are
+		t.Fatal(err)
+	}
+	wantTake(t, b, true, other("z"))
+	wantTake(t, b, false, other("z"))
+}
+
+// A limit with a rate and a concurrency has one counter for keys beyond the bound: a later leg, which has no rate,
+// counts with the first legs of other calls.
+func TestCounter_manyKeysLaterLeg(t *testing.T) {
+	s := opened(t, state.Database{URL: newURL(t)}, state.Options{}, hooks{frozen: true, counters: 1})
+	wantTake(t, s, true, rate("first", 1))
+	first := placed("x", "x1", 1)
+	first.Calls, first.Per, first.Burst = 10, time.Hour, 10
+	wantTake(t, s, true, first)
+	later := placed("y", "y1", 1)
+	wantTake(t, s, false, later)
+	check(t, s.counter.Release(t.Context(), []call.LimitCharge{first}))
+	wantTake(t, s, true, later)
+}
+
+// A place that is released again frees no other place, and needs no request.
+func TestCounter_releaseAgain(t *testing.T) {
+	stores := replicas(t, 2, state.Options{})
+	a, b := stores[0], stores[1]
+	wantTake(t, a, true, placed("k", "a1", 2))
+	wantTake(t, a, true, placed("k", "a2", 2))
+	check(t, a.counter.Release(t.Context(), []call.LimitCharge{placed("k", "a1", 2)}))
+	a.counter.mu.Lock()
+	stale := len(a.counter.stale)
+	a.counter.mu.Unlock()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := a.counter.Release(ended, []call.LimitCharge{placed("k", "a1", 2)}); err != nil || stale != 0 {
+		t.Errorf("released again: %v, with %d keys to write", err, stale)
+	}
+	wantTake(t, b, true, placed("k", "b1", 2))
+	wantTake(t, b, false, placed("k", "b2", 2))
+}
+
+func TestCounter_sweepWithoutOldest(t *testing.T) {
+	var clock atomic.Int64
+	clock.Store(time.Now().UnixNano())
+	stores := replicas(t, 2, state.Options{Now: func() time.Time { return time.Unix(0, clock.Load()) }})
+	a, b := stores[0], stores[1]
+	short := rate("short", 1)
+	short.Per = time.Second
+	wantTake(t, b, true, short)
+	clock.Add(int64(2 * time.Minute))
+	check(t, a.beat())
+	check(t, b.beat())
+	execute(t, a, `UPDATE {s}.replicas SET beat = beat - 6000 WHERE id = $1`, a.me.id)
+	check(t, b.Sweep())
+	var rows int
+	check(t, b.pool.QueryRow(t.Context(), b.q(`SELECT count(*) FROM {s}.counters`)).Scan(&rows))
+	if rows != 0 {
+		t.Errorf("there are still %d counters", rows)
+	}
 }
 
 func TestCounter_sweep(t *testing.T) {
@@ -295,12 +361,14 @@ func TestCounter_sweep(t *testing.T) {
 	}
 	rows("4 2")
 	clock.Add(int64(2 * time.Minute))
+	check(t, a.beat())
 	check(t, b.Sweep())
 	rows("4 2") // the oldest replica sweeps
+	check(t, a.beat())
 	check(t, a.Sweep())
 	rows("2 1")
-	if a.counter.rows != 2 {
-		t.Errorf("a has noted %d counters", a.counter.rows)
+	if n := a.counter.rows[counterKey("l", "")[:nameSize]]; n != 2 {
+		t.Errorf("a has noted %d counters", n)
 	}
 	wantTake(t, b, false, long)
 	wantTake(t, b, false, rate("busy", 1))

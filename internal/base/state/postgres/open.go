@@ -180,8 +180,8 @@ func isLocal(host string) bool {
 	return strings.HasPrefix(host, "/") || host == "localhost" || address != nil && address.IsLoopback()
 }
 
-// place names the database in errors.
-func place(c *pgx.ConnConfig) string {
+// address names the database in errors.
+func address(c *pgx.ConnConfig) string {
 	return net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))) + "/" + c.Database
 }
 
@@ -240,7 +240,7 @@ func (s *store) explain(err error) error {
 		return state.ErrClosed
 	}
 	if permanent := (permanentError{}); errors.As(err, &permanent) {
-		return fmt.Errorf("PostgreSQL at %s: %w", s.place, err)
+		return fmt.Errorf("PostgreSQL at %s: %w", s.address, err)
 	}
 	advice := ""
 	switch code := sqlState(err); {
@@ -257,12 +257,12 @@ func (s *store) explain(err error) error {
 	case code == "":
 		advice = "it cannot be reached"
 	default:
-		return fmt.Errorf("PostgreSQL at %s: %w", s.place, err)
+		return fmt.Errorf("PostgreSQL at %s: %w", s.address, err)
 	}
 	if connecting := (*pgconn.ConnectError)(nil); errors.As(err, &connecting) {
 		err = connecting.Unwrap()
 	}
-	return fmt.Errorf("PostgreSQL at %s: %s: %w", s.place, advice, err)
+	return fmt.Errorf("PostgreSQL at %s: %s: %w", s.address, advice, err)
 }
 
 // register adds the row of this replica, under a new id.

@@ -38,10 +38,10 @@ func (s *store) beatAlways() {
 		is := s.away
 		s.mu.Unlock()
 		if is && !was {
-			s.options.Logger.Warn("reach state database", slog.String("database", s.place), slog.String("error", err.Error()))
+			s.options.Logger.Warn("reach state database", slog.String("database", s.address), slog.String("error", err.Error()))
 		}
 		if was && !is {
-			s.options.Logger.Info("state database reached again", slog.String("database", s.place))
+			s.options.Logger.Info("state database reached again", slog.String("database", s.address))
 		}
 	}
 }
@@ -54,7 +54,7 @@ func (s *store) repairAlways() {
 			return
 		case stale := <-s.repairs:
 			if err := s.repair(stale); err != nil && s.ctx.Err() == nil {
-				s.options.Logger.Warn("reach state database", slog.String("database", s.place), slog.String("error", err.Error()))
+				s.options.Logger.Warn("reach state database", slog.String("database", s.address), slog.String("error", err.Error()))
 			}
 		}
 	}
@@ -136,7 +136,7 @@ func (s *store) registerAgain(old replica) error {
 			running++
 		}
 	}
-	s.options.Logger.Warn("state store presumed this server dead", slog.String("database", s.place), slog.Int("lost", running))
+	s.options.Logger.Warn("state store presumed this server dead", slog.String("database", s.address), slog.Int("lost", running))
 	return nil
 }
 

@@ -31,7 +31,7 @@ type store struct {
 	vital   *pgxpool.Pool // one connection, for heartbeats
 	counter *counter
 	config  *pgx.ConnConfig
-	place   string
+	address string
 	schema  string
 	quoted  string
 	channel string
@@ -75,7 +75,7 @@ type store struct {
 
 func newStore(config *pgxpool.Config, schema string, o state.Options, h hooks) *store {
 	s := &store{
-		config: config.ConnConfig, place: place(config.ConnConfig), schema: schema, quoted: pgx.Identifier{schema}.Sanitize(), channel: "mcpd_state_" + schema,
+		config: config.ConnConfig, address: address(config.ConnConfig), schema: schema, quoted: pgx.Identifier{schema}.Sanitize(), channel: "mcpd_state_" + schema,
 		options: o, hooks: h, kicks: make(chan struct{}, 1), repairs: make(chan bool, 1), seed: maphash.MakeSeed(), former: map[string]bool{}, beaten: time.Now(),
 		flights: map[state.Nonce]*flight{}, unsettled: map[state.Nonce]unsettled{}, unstarted: map[string]replica{}, watches: map[string]*watch{},
 	}
@@ -373,7 +373,7 @@ func (s *store) Close() error {
 	defer cancel()
 	err := s.pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error { return s.removeDeadIn(ctx, c.Conn(), me.id) })
 	if err != nil {
-		s.options.Logger.Warn("close state store", slog.String("database", s.place), slog.String("error", err.Error()))
+		s.options.Logger.Warn("close state store", slog.String("database", s.address), slog.String("error", err.Error()))
 	}
 	return nil
 }
