@@ -22,7 +22,7 @@ import (
 func newAudit(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "Verify, print and export the audit log",
+		Short: "Verify, print, export and merge audit logs",
 		Long: `Audit reads the log that the audit block of mcpd.hcl configures. It is safe to use
 while a server writes the log.`,
 		Example: `  mcpd audit verify
@@ -31,7 +31,7 @@ while a server writes the log.`,
 		RunE: helpOnVerbs,
 		Args: cobra.ArbitraryArgs,
 	}
-	cmd.AddCommand(newAuditVerify(e), newAuditTail(e), newAuditExport(e))
+	cmd.AddCommand(newAuditVerify(e), newAuditTail(e), newAuditExport(e), newAuditMerge(e))
 	return cmd
 }
 

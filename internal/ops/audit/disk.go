@@ -163,6 +163,22 @@ func FindLogs(folder string) (logs []string, err error) {
 	return logs, nil
 }
 
+// LogOf returns the log that a file belongs to: for a rotated file the path of the current
+// file, for any other file its own path.
+func LogOf(path string) string {
+	extension := filepath.Ext(path)
+	stem := strings.TrimSuffix(path, extension)
+	cut := len(stem) - seqDigits - 1
+	if cut < 1 || stem[cut] != '-' || strings.Trim(stem[cut+1:], "0123456789") != "" {
+		return path
+	}
+	log := stem[:cut] + extension
+	if _, err := os.Lstat(headPath(log)); err != nil {
+		return path
+	}
+	return log
+}
+
 // segmentReader holds the files of a log, opened one at a time, oldest first. The current file
 // is opened before the others are listed: if it is rotated meanwhile, it is still read
 // once.
