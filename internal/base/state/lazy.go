@@ -70,8 +70,10 @@ type Lazy struct {
 	timer  *time.Timer
 	tried  bool // to open a database
 	closed bool
+	about  func() ReplicaInfo // see Describe
 
-	shared atomic.Pointer[bool] // whether the open store is in a database
+	shared atomic.Pointer[bool]  // whether the open store is in a database
+	fleet  atomic.Pointer[Fleet] // the open store, if it is in a database
 }
 
 // Shared reports whether the open store, or the one that Open opens, is in a database. It does not
@@ -98,6 +100,12 @@ func (l *Lazy) Open() (Store, error) {
 	}
 	if shared, ok := store.(Shared); ok && l.Receive != nil {
 		shared.Receive(l.Receive)
+	}
+	if fleet, ok := store.(Fleet); ok {
+		l.fleet.Store(&fleet)
+		if l.about != nil {
+			fleet.Describe(l.about)
+		}
 	}
 	l.store = store
 	l.shared.Store(&shared)

@@ -40,7 +40,7 @@ const (
 	beatEvery   = 2 * time.Second
 	pollEvery   = time.Second
 	// deadAfter is the time without a heartbeat after which bury_1 presumes a replica dead.
-	deadAfter = 10 * time.Second
+	deadAfter = state.DeadAfter
 )
 
 // hooks are the hooks of tests.

@@ -89,12 +89,13 @@ func (s *store) pulse() (stale bool, err error) {
 	}
 	var alive bool
 	var now int64
+	info := s.info(me)
 	sent := time.Now()
 	err = s.doWithin(s.vital, beatTimeout, func(ctx context.Context, c *pgxpool.Conn) error {
-		return c.QueryRow(ctx, s.q(`WITH mine AS (UPDATE {s}.replicas SET beat = {s}.clock_1(NULL) WHERE id = $1 AND fence = $2 RETURNING 1),
+		return c.QueryRow(ctx, s.q(`WITH mine AS (UPDATE {s}.replicas SET beat = {s}.clock_1(NULL), info = coalesce($3, info) WHERE id = $1 AND fence = $2 RETURNING 1),
 			t AS (SELECT {s}.clock_1(NULL) AS now)
 			SELECT EXISTS (SELECT 1 FROM mine), EXISTS (SELECT 1 FROM {s}.replicas, t WHERE id <> $1 AND beat < t.now - 10000), now FROM t`),
-			me.id, me.fence).Scan(&alive, &stale, &now)
+			me.id, me.fence, info).Scan(&alive, &stale, &now)
 	})
 	if err != nil {
 		return false, fmt.Errorf("send a heartbeat: %w", err)

@@ -69,6 +69,8 @@ type store struct {
 	unstarted map[string]replica
 	watches   map[string]*watch
 	receivers []func(state.Message)
+	// about returns what this replica says about itself; nil says nothing.
+	about func() state.ReplicaInfo
 
 	received int64 // the last message; used by start, and then by pollAlways only
 }

@@ -1,0 +1,84 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/mcpd/mcpd/internal/base/state"
+)
+
+// descriptions adds what a replica says about itself: encrypted JSON of [state.ReplicaInfo], NULL for none.
+const descriptions = `ALTER TABLE {s}.replicas ADD COLUMN IF NOT EXISTS info bytea;`
+
+// maxListed bounds the replicas that Replicas returns.
+const maxListed = 1000
+
+func (s *store) Describe(about func() state.ReplicaInfo) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.about = about
+}
+
+// info returns the stored form of what this replica says about itself, or nil for no change.
+func (s *store) info(me replica) []byte {
+	s.mu.Lock()
+	about := s.about
+	s.mu.Unlock()
+	if about == nil {
+		return nil
+	}
+	text, err := about().Encode()
+	if err != nil {
+		return nil // cannot happen: it has strings, numbers and times
+	}
+	return s.cipher.seal("replica", me.id, text)
+}
+
+func (s *store) Self() (id string, age time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.me.id, time.Since(s.beaten)
+}
+
+func (s *store) Replicas() ([]state.Replica, error) {
+	me, err := s.replica()
+	if err != nil {
+		return nil, err
+	}
+	type row struct {
+		ID, Host string
+		Age      int64
+		Info     []byte
+	}
+	var found []row
+	err = s.do(func(ctx context.Context, c *pgxpool.Conn) error {
+		rows, err := c.Query(ctx, s.q(`SELECT id, host, {s}.clock_1(NULL) - beat, info FROM {s}.replicas ORDER BY fence LIMIT $1`), maxListed)
+		if err == nil {
+			found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[row])
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the replicas: %w", err)
+	}
+	all := make([]state.Replica, 0, len(found))
+	for _, r := range found {
+		one := state.Replica{ID: r.ID, Host: r.Host, Self: r.ID == me.id, HeartbeatAge: time.Duration(max(0, r.Age)) * time.Millisecond}
+		if r.Info != nil {
+			text, err := s.cipher.open("replica", r.ID, r.Info)
+			if err == nil {
+				one.Info, err = state.DecodeReplicaInfo(text)
+			}
+			if err != nil { // the other one has another key, for example
+				s.options.Logger.Debug("read replica info", slog.String("replica", r.ID), slog.String("error", err.Error()))
+			}
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
