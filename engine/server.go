@@ -366,6 +366,12 @@ func (i inside) Explain(ctx context.Context, of pipeline.HypotheticalCall) (pipe
 // State returns the state store. It is opened at the first use; [Server.Close] closes it.
 func (i inside) State() (state.Store, error) { return i.server.states.Open() }
 
+// Describe makes the state store publish what about returns, if it is in a database. Replicas returns
+// the servers that share it, or [state.ErrNotShared].
+func (i inside) Describe(about func() state.ReplicaInfo) { i.server.states.Describe(about) }
+
+func (i inside) Replicas() ([]state.Replica, error) { return i.server.states.Replicas() }
+
 // Drifts compares the tools of each pinned upstream with the lock file, in the order of the blocks.
 // The server must be loaded.
 func (i inside) Drifts() []federation.Drift {

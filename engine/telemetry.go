@@ -92,6 +92,7 @@ func (s *Server) stats() observe.Stats {
 		Running: now.Running, Draining: now.Draining, Unrecorded: now.AuditFailing,
 		Hooks: observe.HookStats{Failures: now.HookFailures, Waits: now.HookWaits, Queued: s.hooks.Queued()},
 	}
+	stats.Replica.ID, stats.Replica.HeartbeatAge = s.states.Self()
 	if w := now.Workers; w != nil {
 		stats.Workers = observe.WorkerStats{
 			Processes: w.Processes, Calls: w.Calls, Waiting: w.Waiting, Refused: w.Refused, Started: w.Started,

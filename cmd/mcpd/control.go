@@ -50,6 +50,12 @@ func (o *runningServer) answer(ctx context.Context, r control.Request) (any, err
 	case control.Status:
 		status := o.front.Status()
 		return answerOf(o.row(status), status.Problems, status.Shown(), r)
+	case control.Fleet:
+		row, err := o.fleetRow()
+		if err != nil {
+			return nil, err
+		}
+		return answerOf(row, nil, nil, r)
 	case control.Tokens, control.DropTokens:
 		return answerTokens(o.server, r)
 	}

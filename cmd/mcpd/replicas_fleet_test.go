@@ -54,6 +54,7 @@ type fleet struct {
 type replica struct {
 	fleet *fleet
 	name  string
+	dir   string // of the files
 	link  *databaseLink
 	env   []string
 	// url is the address of the running process; nil takes the replica out of the rotation.
@@ -84,7 +85,7 @@ func newFleet(t *testing.T, tools string) *fleet {
 		}
 	}
 	for i := range f.replicas {
-		r := &replica{fleet: f, name: fmt.Sprintf("replica %d", i), link: newDatabaseLink(t, "127.0.0.1:"+f.database.Port)}
+		r := &replica{fleet: f, dir: f.dir, name: fmt.Sprintf("replica %d", i), link: newDatabaseLink(t, "127.0.0.1:"+f.database.Port)}
 		database, err := url.Parse(f.database.URL("postgres", "sslmode=disable"))
 		if err != nil {
 			t.Fatal(err)
@@ -127,7 +128,7 @@ func (r *replica) start() {
 	var d *daemon
 	var err error
 	for tries := 0; ; tries++ {
-		d, err = startDaemon(r.fleet.program, r.fleet.dir, r.env, []string{"--grace", "3s"})
+		d, err = startDaemon(r.fleet.program, r.dir, r.env, []string{"--grace", "3s"})
 		if err == nil || tries == 3 || !strings.Contains(err.Error(), "open the state store") {
 			break
 		}

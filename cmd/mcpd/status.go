@@ -87,6 +87,7 @@ type workersRow struct {
 
 func newStatus(e env) *cobra.Command {
 	var a controlClientFlags
+	var fleet bool
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Print the state of the running server",
@@ -94,11 +95,18 @@ func newStatus(e env) *cobra.Command {
 since when, whether that matches the files, and its calls, processes and sessions.
 
 The exit code is 0 if the server is healthy. It is 1 if no server answers, if the
-files have errors, or if an upstream server cannot be reached.`,
+files have errors, or if an upstream server cannot be reached.
+
+With --fleet it lists all servers that share the state database of this server. The
+exit code is 1 if they serve different revisions, or if one of them is not healthy.`,
 		Example: `  mcpd status
+  mcpd status --fleet
   mcpd status --control /run/mcpd/control.sock --json`,
 		Args: noOperand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if fleet {
+				return fleetStatus(cmd.Context(), e, &a)
+			}
 			var row statusRow
 			if err := a.ask(cmd.Context(), e, control.Status, statusPatience, &row); err != nil {
 				return err
@@ -112,6 +120,7 @@ files have errors, or if an upstream server cannot be reached.`,
 		},
 	}
 	a.add(cmd)
+	cmd.Flags().BoolVar(&fleet, "fleet", false, "list all servers that share the state of this server")
 	return cmd
 }
 

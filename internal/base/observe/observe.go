@@ -107,6 +107,15 @@ type Stats struct {
 	Hooks      HookStats
 	Workers    WorkerStats
 	Fronts     []FrontStats
+	Replica    ReplicaStats
+}
+
+// ReplicaStats describe this server as a replica of a fleet.
+type ReplicaStats struct {
+	// ID is the id in the state database; empty without one.
+	ID string
+	// HeartbeatAge is the time since the last heartbeat that reached the database.
+	HeartbeatAge time.Duration
 }
 
 // SnapshotStats describe the current snapshot.

@@ -48,6 +48,8 @@ type Action string
 const (
 	// Status returns the state of the server.
 	Status Action = "status"
+	// Fleet lists the servers that share the state of the server.
+	Fleet Action = "fleet"
 	// Reload loads all files again and returns the result.
 	Reload Action = "reload"
 	// Tokens lists the stored OAuth tokens.
@@ -57,7 +59,7 @@ const (
 )
 
 // verbs lists all actions.
-var verbs = [...]Action{Status, Reload, Tokens, DropTokens}
+var verbs = [...]Action{Status, Fleet, Reload, Tokens, DropTokens}
 
 // Request is a request to a server.
 type Request struct {
@@ -105,7 +107,7 @@ func parseRequest(line []byte) (Request, error) {
 	case r.Control != Version:
 		return Request{}, fmt.Errorf("this server speaks version %d of the control protocol; use the same mcpd as the server", Version)
 	case !slices.Contains(verbs[:], r.Action):
-		return Request{}, errors.New("unknown request; use status, reload, tokens or drop_tokens")
+		return Request{}, errors.New("unknown request; use status, fleet, reload, tokens or drop_tokens")
 	case r.Action == DropTokens && r.Secret == "" && r.Principal == "":
 		return Request{}, errors.New("drop_tokens needs a secret or a principal")
 	}

@@ -9,7 +9,7 @@ import (
 // FuzzRequests checks that a parsed request is valid and complete, and survives a round
 // trip.
 func FuzzRequests(f *testing.F) {
-	for _, seed := range []string{`{"control":1,"do":"status"}`, `{"control":1,"do":"reload","color":true}`, `{"do":1}`, `{"control":1,"do":"tokens"}`, `{"control":1,"do":"drop_tokens","principal":"ada"}`, `{"control":1,"do":"drop_tokens","kind":"key"}`, `[]`, `{"control":1e0,"do":"st\u0061tus"}`, ""} {
+	for _, seed := range []string{`{"control":1,"do":"status"}`, `{"control":1,"do":"reload","color":true}`, `{"do":1}`, `{"control":1,"do":"tokens"}`, `{"control":1,"do":"fleet"}`, `{"control":1,"do":"drop_tokens","principal":"ada"}`, `{"control":1,"do":"drop_tokens","kind":"key"}`, `[]`, `{"control":1e0,"do":"st\u0061tus"}`, ""} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {

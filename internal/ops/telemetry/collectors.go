@@ -14,6 +14,7 @@ type statsCollector struct {
 	metrics               *Metrics
 	info, age, items      *prometheus.Desc
 	deaths                *prometheus.Desc
+	replica, heartbeat    *prometheus.Desc
 	sessions, connections *prometheus.Desc
 	plain                 []measure
 }
@@ -42,6 +43,8 @@ func newStatsCollector(m *Metrics) *statsCollector {
 		age:         describe("snapshot_age_seconds", "Age of the snapshot."),
 		items:       describe("snapshot_items", "Items in the snapshot, by kind.", "kind"),
 		deaths:      describe("worker_deaths_total", "Worker processes that were killed, or crashed, by cause.", "cause"),
+		replica:     describe("replica_info", "The id of this server in the state database of its fleet: always 1.", "replica"),
+		heartbeat:   describe("replica_heartbeat_age_seconds", "Time since the last heartbeat that reached the state database."),
 		sessions:    describe("sessions", "Open sessions, by transport.", "transport"),
 		connections: describe("connections", "Open connections, by transport.", "transport"),
 		plain: []measure{
@@ -62,7 +65,7 @@ func newStatsCollector(m *Metrics) *statsCollector {
 }
 
 func (c *statsCollector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.info, c.age, c.items, c.deaths, c.sessions, c.connections} {
+	for _, d := range []*prometheus.Desc{c.info, c.age, c.items, c.deaths, c.replica, c.heartbeat, c.sessions, c.connections} {
 		to <- d
 	}
 	for _, m := range c.plain {
@@ -82,6 +85,10 @@ func (c *statsCollector) Collect(to chan<- prometheus.Metric) {
 	c.snapshot(to, s.Snapshot)
 	for cause, n := range map[string]uint64{"overdue": s.Workers.Deaths.Overdue, "memory": s.Workers.Deaths.Memory, "protocol": s.Workers.Deaths.Protocol, "crashed": s.Workers.Deaths.Crashed} {
 		to <- prometheus.MustNewConstMetric(c.deaths, prometheus.CounterValue, float64(n), cause)
+	}
+	if r := s.Replica; r.ID != "" {
+		to <- prometheus.MustNewConstMetric(c.replica, prometheus.GaugeValue, 1, label(r.ID))
+		to <- prometheus.MustNewConstMetric(c.heartbeat, prometheus.GaugeValue, r.HeartbeatAge.Seconds())
 	}
 	c.collectFronts(to, s.Fronts)
 }

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/base/state"
+	"github.com/mcpd/mcpd/internal/ops/control"
+)
+
+// fleetRow is the JSON output of status --fleet.
+type fleetRow struct {
+	// Healthy means that all replicas are alive and healthy, and serve the same revision.
+	Healthy bool `json:"healthy"`
+	// Summary says how many replicas serve which revision.
+	Summary  string       `json:"summary"`
+	Replicas []replicaRow `json:"replicas"`
+}
+
+// replicaRow is a replica in the JSON output of status --fleet. What the replica did not
+// publish is missing.
+type replicaRow struct {
+	ID           string       `json:"id"`
+	Host         string       `json:"host"`
+	Self         bool         `json:"self"`
+	State        replicaState `json:"state"`
+	HeartbeatAge float64      `json:"heartbeat_age_seconds"`
+	state.ReplicaInfo
+	UptimeSeconds float64 `json:"uptime_seconds,omitempty"`
+}
+
+// replicaState is the state of a replica.
+type replicaState string
+
+const (
+	replicaAlive    replicaState = "alive"
+	replicaDraining replicaState = "draining"
+	// replicaDead has sent no heartbeat for [state.DeadAfter].
+	replicaDead replicaState = "presumed_dead"
+)
+
+// describe returns what this server publishes to its fleet.
+func (o *runningServer) describe() state.ReplicaInfo {
+	s := o.server.Status()
+	info := state.ReplicaInfo{
+		Version: version(), Started: o.began.UTC(), Revision: s.Revision, Since: s.Since.UTC(),
+		Status: o.health(s), Draining: s.Draining, Running: s.Running,
+	}
+	for _, p := range s.Problems {
+		if p.Severity == diag.Error {
+			info.Errors++
+		}
+	}
+	return info
+}
+
+// fleetRow lists the replicas in the state database of this server.
+func (o *runningServer) fleetRow() (fleetRow, error) {
+	replicas, err := o.server.Inside().Replicas()
+	if errors.Is(err, state.ErrNotShared) {
+		return fleetRow{}, errors.New("this server has no state database, so it knows no other servers; add a state block with a PostgreSQL url, or start it with --state postgres://…")
+	}
+	if err != nil {
+		return fleetRow{}, err
+	}
+	row := fleetRow{Replicas: []replicaRow{}}
+	for _, r := range replicas {
+		one := replicaRow{ID: r.ID, Host: r.Host, Self: r.Self, State: replicaAlive, HeartbeatAge: r.HeartbeatAge.Seconds()}
+		if r.Info != nil {
+			one.ReplicaInfo = *r.Info
+		}
+		if r.Self {
+			one.ReplicaInfo = o.describe() // newer than the last heartbeat
+		}
+		if !one.Started.IsZero() {
+			one.UptimeSeconds = max(0, time.Since(one.Started).Seconds())
+		}
+		switch {
+		case r.HeartbeatAge > state.DeadAfter:
+			one.State = replicaDead
+		case one.Draining:
+			one.State = replicaDraining
+		}
+		row.Replicas = append(row.Replicas, one)
+	}
+	row.summarize()
+	return row, nil
+}
+
+// summarize sets the health and the summary. Replicas that are presumed dead serve nothing.
+func (r *fleetRow) summarize() {
+	serving := map[string]int{}
+	r.Healthy = true
+	for _, one := range r.Replicas {
+		if one.State != replicaDead {
+			serving[one.Revision]++
+		}
+		if one.State != replicaAlive || one.Status != "" && one.Status != "healthy" {
+			r.Healthy = false
+		}
+	}
+	var revisions []string
+	alive := 0
+	for revision, n := range serving {
+		alive += n
+		revisions = append(revisions, revision)
+	}
+	// The most frequent revision first, and replicas of an unknown one last.
+	slices.SortFunc(revisions, func(a, b string) int {
+		return cmp.Or(compareBool(a == "", b == ""), serving[b]-serving[a], strings.Compare(a, b))
+	})
+	var parts []string
+	for i, revision := range revisions {
+		part := fmt.Sprintf("%d of %d serve revision %.12s", serving[revision], alive, revision)
+		switch {
+		case revision == "":
+			part = fmt.Sprintf("%d of %d do not say what they serve", serving[revision], alive)
+		case len(revisions) == 1:
+			part = fmt.Sprintf("all serve revision %.12s", revision)
+		}
+		if i > 0 && revision != "" {
+			r.Healthy = false
+		}
+		parts = append(parts, part)
+	}
+	if dead := len(r.Replicas) - alive; dead > 0 {
+		parts = append(parts, fmt.Sprintf("%d presumed dead", dead))
+	}
+	r.Summary = count(len(r.Replicas), "replica") + ": " + strings.Join(parts, ", ")
+}
+
+// compareBool orders false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// fleetStatus prints the fleet of the running server.
+func fleetStatus(ctx context.Context, e env, a *controlClientFlags) error {
+	var row fleetRow
+	if err := a.ask(ctx, e, control.Fleet, statusPatience, &row); err != nil {
+		return err
+	}
+	if !a.asJSON {
+		if err := row.print(e); err != nil {
+			return err
+		}
+	}
+	if !row.Healthy {
+		return &exitError{code: exitFindings} // the fleet was printed
+	}
+	return nil
+}
+
+func (r *fleetRow) print(e env) error {
+	table := tabwriter.NewWriter(e.stdout, 0, 0, 3, ' ', 0)
+	lines := [][]string{{"REPLICA", "HOST", "STATE", "HEARTBEAT", "VERSION", "REVISION", "SINCE", "UP", "CALLS", "STATUS"}}
+	for _, one := range r.Replicas {
+		id := one.ID
+		if one.Self {
+			id += " *"
+		}
+		line := []string{id, one.Host, strings.ReplaceAll(string(one.State), "_", " "), seconds(one.HeartbeatAge) + " ago", "?", "?", "?", "?", "?", "?"}
+		if one.Version != "" {
+			line = append(line[:4], one.Version, fmt.Sprintf("%.12s", cmp.Or(one.Revision, "none")), "-", seconds(one.UptimeSeconds), strconv.Itoa(one.Running), one.Status)
+			if !one.Since.IsZero() {
+				line[6] = one.Since.Format(time.RFC3339)
+			}
+		}
+		lines = append(lines, line)
+	}
+	for _, line := range lines {
+		for i, cell := range line {
+			line[i] = sanitize(cell)
+		}
+		if _, err := fmt.Fprintln(table, strings.Join(line, "\t")); err != nil {
+			return err
+		}
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(e.stdout, sanitize(r.Summary))
+	return err
+}

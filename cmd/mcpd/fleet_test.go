@@ -1,0 +1,215 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/base/state"
+)
+
+func TestFleetRow_summary(t *testing.T) {
+	alive := func(revision string) replicaRow {
+		return replicaRow{State: replicaAlive, ReplicaInfo: state.ReplicaInfo{Version: "1", Revision: revision, Status: "healthy"}}
+	}
+	old, dead, draining, broken := replicaRow{State: replicaAlive}, alive("r1"), alive("r1"), alive("r1")
+	dead.State, draining.State, broken.Status = replicaDead, replicaDraining, "serving last good, 1 file broken"
+	for _, row := range []struct {
+		name     string
+		replicas []replicaRow
+		summary  string
+		healthy  bool
+	}{
+		{"one", []replicaRow{alive("0123456789abcdef")}, "1 replica: all serve revision 0123456789ab", true},
+		{"different", []replicaRow{alive("r2"), alive("r1"), alive("r1")}, "3 replicas: 2 of 3 serve revision r1, 1 of 3 serve revision r2", false},
+		{"dead", []replicaRow{alive("r1"), dead, alive("r1")}, "3 replicas: all serve revision r1, 1 presumed dead", false},
+		{"draining", []replicaRow{alive("r1"), draining}, "2 replicas: all serve revision r1", false},
+		{"unhealthy", []replicaRow{alive("r1"), broken}, "2 replicas: all serve revision r1", false},
+		{"older version", []replicaRow{alive("r1"), old}, "2 replicas: 1 of 2 serve revision r1, 1 of 2 do not say what they serve", true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			r := fleetRow{Replicas: row.replicas}
+			if r.summarize(); r.Summary != row.summary || r.Healthy != row.healthy {
+				t.Errorf("got %q, healthy %v", r.Summary, r.Healthy)
+			}
+		})
+	}
+}
+
+// verb runs a verb of mcpd in the directory of a replica.
+func (r *replica) verb(args ...string) (stdout string, code int) {
+	r.fleet.Helper()
+	cmd := exec.Command(r.fleet.program, args...)
+	cmd.Dir, cmd.Env = r.dir, r.env
+	out, err := cmd.Output()
+	if exited := (*exec.ExitError)(nil); errors.As(err, &exited) {
+		if len(exited.Stderr) > 0 {
+			r.fleet.Logf("mcpd %s: %s", strings.Join(args, " "), exited.Stderr)
+		}
+	} else if err != nil {
+		r.fleet.Fatal(err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}
+
+// fleetUntil asks a replica for the fleet until it is as wanted.
+func (r *replica) fleetUntil(what string, wanted func(fleetRow) bool) (row fleetRow, code int) {
+	r.fleet.Helper()
+	for until := time.Now().Add(patience); ; {
+		var out string
+		out, code = r.verb("status", "--fleet", "--json")
+		row = fleetRow{}
+		if err := json.Unmarshal([]byte(out), &row); err != nil {
+			r.fleet.Fatalf("%v: %q", err, out)
+		}
+		if wanted(row) {
+			return row, code
+		}
+		if time.Now().After(until) {
+			r.fleet.Fatalf("%s: the fleet is %s", what, out)
+		}
+		time.Sleep(100 * time.Millisecond) // the interval of the poll
+	}
+}
+
+// Three servers with a database: one serves other files, and one is killed. Their audit logs are merged.
+func TestStatusFleet_threeServers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: a killed server is presumed dead after 10 s")
+	}
+	t.Parallel()
+	const tool = `tool "now" { run = "return '%s'" }`
+	f := newFleet(t, fmt.Sprintf(tool, "a"))
+	write := func(path, text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, r := range f.replicas {
+		r.stop(syscall.SIGTERM)
+		r.dir = t.TempDir()
+		if err := os.Mkdir(filepath.Join(r.dir, "tools.d"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write(filepath.Join(r.dir, "mcpd.hcl"), fleetConfig+"audit {\n  path = \"audit/mcpd.jsonl\"\n  mode = \"strict\"\n}\n")
+		write(filepath.Join(r.dir, "tools.d", "fleet.hcl"), fmt.Sprintf(tool, []string{"a", "a", "b"}[i]))
+		r.start()
+	}
+	first := f.replicas[0]
+	knows := func(n int) func(fleetRow) bool {
+		return func(row fleetRow) bool {
+			return len(row.Replicas) == n && !slices.ContainsFunc(row.Replicas, func(r replicaRow) bool { return r.Revision == "" })
+		}
+	}
+	row, code := first.fleetUntil("after the start", knows(3))
+	if row.Healthy || code != exitFindings || !strings.HasPrefix(row.Summary, "3 replicas: 2 of 3 serve revision ") {
+		t.Errorf("different files: exit code %d, %+v", code, row)
+	}
+	for _, one := range row.Replicas {
+		if one.Version == "" || one.Status != "healthy" || one.State != replicaAlive || one.Started.IsZero() || one.Since.IsZero() || one.Host == "" {
+			t.Errorf("%+v", one)
+		}
+	}
+	if out, code := first.verb("status", "--fleet"); code != exitFindings || strings.Count(out, "\n") != 5 || !strings.Contains(out, "REVISION") || !strings.Contains(out, "2 of 3 serve revision") {
+		t.Errorf("exit code %d, %s", code, out)
+	}
+	self := row.Replicas[slices.IndexFunc(row.Replicas, func(r replicaRow) bool { return r.Self })]
+	_, metrics, err := first.daemon.exchange("GET", "/metrics", nil, nil)
+	if want := fmt.Sprintf("mcpd_replica_info{replica=%q} 1\n", self.ID); err != nil || !strings.Contains(string(metrics), want) || !strings.Contains(string(metrics), "\nmcpd_replica_heartbeat_age_seconds ") {
+		t.Errorf("%v: the metrics lack %s", err, want)
+	}
+
+	// The third server gets the files of the others.
+	write(filepath.Join(f.replicas[2].dir, "tools.d", "fleet.hcl"), fmt.Sprintf(tool, "a"))
+	row, code = first.fleetUntil("after the copy", func(row fleetRow) bool { return row.Healthy })
+	if code != 0 || !strings.HasPrefix(row.Summary, "3 replicas: all serve revision ") {
+		t.Errorf("equal files: exit code %d, %s", code, row.Summary)
+	}
+	for _, r := range f.replicas {
+		for range 3 {
+			if status, body, err := r.daemon.exchange("POST", "/mcp/execute", []byte(`{"tool":"now","arguments":{}}`), nil); err != nil || status != 200 {
+				t.Fatalf("call: %v, %d %s", err, status, body)
+			}
+		}
+	}
+
+	f.replicas[1].stop(syscall.SIGKILL)
+	late := false
+	row, code = first.fleetUntil("after the kill", func(row fleetRow) bool {
+		for _, one := range row.Replicas {
+			late = late || one.HeartbeatAge > 5
+			if one.HeartbeatAge > 10.5 && one.State != replicaDead {
+				t.Errorf("a replica without a heartbeat for %v s is %s", one.HeartbeatAge, one.State)
+			}
+		}
+		return len(row.Replicas) == 2
+	})
+	if code != 0 || !late || !strings.HasPrefix(row.Summary, "2 replicas: all serve revision ") {
+		t.Errorf("after the kill: exit code %d, late %v, %s", code, late, row.Summary)
+	}
+	f.replicas[1].start()
+	f.stopAll()
+
+	args := []string{"audit", "merge", "-o", filepath.Join(t.TempDir(), "fleet.jsonl")}
+	for _, r := range f.replicas {
+		args = append(args, filepath.Join(r.dir, "audit"))
+	}
+	if _, code := first.verb(args...); code != 0 {
+		t.Fatalf("merge ended with exit code %d", code)
+	}
+	text, err := os.ReadFile(args[3])
+	if err != nil {
+		t.Fatal(err)
+	}
+	outcomes, last := map[string]int{}, time.Time{}
+	for line := range strings.Lines(string(text)) {
+		var record struct {
+			Log, Kind string
+			Time      time.Time
+		}
+		if err := json.Unmarshal([]byte(line), &record); err != nil {
+			t.Fatal(err)
+		}
+		if record.Time.Before(last) {
+			t.Errorf("%s after %v", line, last)
+		}
+		if last = record.Time; record.Kind == "outcome" {
+			outcomes[record.Log]++
+		}
+	}
+	for _, r := range f.replicas {
+		if n := outcomes[filepath.Join(r.dir, "audit", "mcpd.jsonl")]; n != 3 {
+			t.Errorf("%s has %d outcomes, want 3", r.name, n)
+		}
+	}
+}
+
+func TestStatusFleet_noDatabase(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "tools.d"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	env := append(os.Environ(), "XDG_STATE_HOME="+t.TempDir())
+	program := buildDaemon(t)
+	d, err := startDaemon(program, dir, env, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.kill()
+	cmd := exec.Command(program, "status", "--fleet")
+	cmd.Dir, cmd.Env = dir, env
+	out, err := cmd.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "--state postgres://") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
