@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,45 +108,30 @@ func (r *fleetRow) summarize() {
 			r.Healthy = false
 		}
 	}
-	var revisions []string
-	alive := 0
-	for revision, n := range serving {
+	alive, silent := 0, serving[""]
+	for _, n := range serving {
 		alive += n
-		revisions = append(revisions, revision)
 	}
-	// The most frequent revision first, and replicas of an unknown one last.
-	slices.SortFunc(revisions, func(a, b string) int {
-		return cmp.Or(compareBool(a == "", b == ""), serving[b]-serving[a], strings.Compare(a, b))
+	delete(serving, "")
+	revisions := slices.SortedFunc(maps.Keys(serving), func(a, b string) int {
+		return cmp.Or(serving[b]-serving[a], strings.Compare(a, b))
 	})
+	r.Healthy = r.Healthy && len(revisions) <= 1
 	var parts []string
-	for i, revision := range revisions {
+	for _, revision := range revisions {
 		part := fmt.Sprintf("%d of %d serve revision %.12s", serving[revision], alive, revision)
-		switch {
-		case revision == "":
-			part = fmt.Sprintf("%d of %d do not say what they serve", serving[revision], alive)
-		case len(revisions) == 1:
+		if serving[revision] == alive {
 			part = fmt.Sprintf("all serve revision %.12s", revision)
 		}
-		if i > 0 && revision != "" {
-			r.Healthy = false
-		}
 		parts = append(parts, part)
+	}
+	if silent > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d do not say what they serve", silent, alive))
 	}
 	if dead := len(r.Replicas) - alive; dead > 0 {
 		parts = append(parts, fmt.Sprintf("%d presumed dead", dead))
 	}
 	r.Summary = count(len(r.Replicas), "replica") + ": " + strings.Join(parts, ", ")
-}
-
-// compareBool orders false before true.
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
-	}
-	return 1
 }
 
 // fleetStatus prints the fleet of the running server.
