@@ -8,23 +8,32 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
 
 // checkOwner rejects a path that is not a regular file, and a file that others
-// may read or write.
+// may read or write. A file of root may be readable for a group of the process:
+// this is how Kubernetes mounts a Secret.
 func checkOwner(path string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%s is not a regular file", path)
 	}
-	if rights := info.Mode().Perm(); rights&0o077 != 0 {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if rights := info.Mode().Perm(); rights&0o077 != 0 && !(ok && rights&0o037 == 0 && stat.Uid == 0 && inGroup(int(stat.Gid))) {
 		return fmt.Errorf("%s is open to other users (%v); remove their access with chmod go-rwx", path, rights)
 	}
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) != os.Geteuid() && stat.Uid != 0 {
+	if ok && int(stat.Uid) != os.Geteuid() && stat.Uid != 0 {
 		return fmt.Errorf("%s belongs to another user (%d); change the owner to the user of mcpd with chown", path, stat.Uid)
 	}
 	return nil
+}
+
+// inGroup reports whether the process, which is not root, is in a group.
+func inGroup(group int) bool {
+	groups, _ := os.Getgroups() // without them, the file counts as open to others
+	return os.Geteuid() != 0 && (group == os.Getegid() || slices.Contains(groups, group))
 }
 
 // lock waits for an exclusive lock.
