@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -30,10 +31,10 @@ func newCompose(e env) *cobra.Command {
 		Use:   "compose",
 		Short: "Write deployment files for mcpd and its upstream containers",
 		Long: `Compose writes docker-compose.yml, a Dockerfile, Kubernetes manifests and a systemd unit
-for mcpd and for the servers in the container blocks of mcpd.hcl. It connects to none
-of them, and it keeps files that it did not write.`,
+for mcpd and for the servers in the container blocks of mcpd.hcl, and with --helm a Helm
+chart. It connects to no server, and it keeps files that it did not write.`,
 		Example: `  mcpd compose --insecure-listen
-  mcpd compose --out deploy --version v1.2.3
+  mcpd compose --out deploy --version v1.2.3 --replicas 3 --helm
   mcpd compose --out deploy --version v1.2.3 --check`,
 		Args:              noOperand,
 		ValidArgsFunction: cobra.NoFileCompletions,
@@ -47,12 +48,14 @@ of them, and it keeps files that it did not write.`,
 type composeFlags struct {
 	projectFlags
 	out, name, image, version string
-	port                      int
+	port, replicas            int
 	memory, state, secrets    string
 	cpus                      float64
+	grace                     time.Duration
 	env                       []string
 	insecure                  bool
 	check, force, asJSON      bool
+	helm                      bool
 }
 
 func (c *composeFlags) add(cmd *cobra.Command) {
@@ -68,7 +71,10 @@ func (c *composeFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&c.port, "port", 0, "serve on `PORT` (default the port of the listen block, or 8080)")
 	flags.StringVar(&c.memory, "memory", "4GiB", "limit the memory of mcpd to `SIZE`, in MiB or GiB")
 	flags.Float64Var(&c.cpus, "cpus", float64(compose.DefaultCPU)/1000, "limit mcpd to `N` processors")
-	flags.StringVar(&c.state, "state", "volume", "store the state of mcpd in `PLACE`: volume or memory")
+	flags.IntVar(&c.replicas, "replicas", 1, "run `N` mcpd that share the database of the state block")
+	flags.StringVar(&c.state, "state", "", "store the state of mcpd in `PLACE`: volume or memory (default the database of the state block, or volume)")
+	flags.BoolVar(&c.helm, "helm", false, "also write a Helm chart")
+	flags.DurationVar(&c.grace, "grace", compose.DefaultGrace, "wait up to `TIME` for running calls at shutdown")
 	flags.StringVar(&c.secrets, "secrets", "secrets", "read secret files from `DIR`, relative to --out")
 	flags.StringArrayVar(&c.env, "env", nil, "set an environment variable of mcpd, as `NAME=VALUE`")
 	flags.BoolVar(&c.insecure, "insecure-listen", false, "allow access without authentication and TLS, from this machine or from labeled pods")
@@ -164,9 +170,20 @@ func (c *composeFlags) missing(d compose.Deployment) error {
 
 // deployment builds the deployment from the flags and from the files of mcpd.
 func (c *composeFlags) deployment(e env, s *engine.Snapshot) (d compose.Deployment, err error) {
-	d = compose.Deployment{Name: c.name, Image: c.image, Insecure: c.insecure, State: c.state == "volume"}
-	if c.state != "volume" && c.state != "memory" {
+	block := s.Inside().Definitions().Config.State != nil
+	d = compose.Deployment{
+		Name: c.name, Image: c.image, Insecure: c.insecure, Replicas: c.replicas, Grace: c.grace, Helm: c.helm,
+		State: c.state != "memory", Database: c.state == "" && block,
+	}
+	switch {
+	case c.state != "" && c.state != "volume" && c.state != "memory":
 		return d, usageError("--state is volume or memory, not %q", c.state)
+	case c.state == "memory" && block:
+		return d, usageError("--state memory contradicts the state block of %s", filepath.ToSlash(filepath.Clean(c.config)))
+	case c.replicas < 1 || c.replicas > compose.MaxReplicas:
+		return d, usageError("--replicas takes a number from 1 to %d", compose.MaxReplicas)
+	case c.grace <= 0:
+		return d, usageError("--grace takes a number of seconds, such as 30s")
 	}
 	d.Version = c.release()
 	if d.Name == "" {

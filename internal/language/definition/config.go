@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"net/url"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
@@ -190,6 +192,29 @@ type State struct {
 	// Fleet is the name that the servers share; by default, that of the server.
 	Fleet string
 	Range diag.Range
+}
+
+// Address returns the URL without its secrets, or nil if it is one secret.
+func (s *State) Address() *url.URL {
+	text := ""
+	for _, p := range s.URL.Parts {
+		if p.Literal == "" {
+			text += "secret"
+		}
+		text += p.Literal
+	}
+	at, err := url.Parse(text)
+	if err != nil || at.Host == "" {
+		return nil
+	}
+	return at
+}
+
+// IsSelf reports whether the URL names the machine of the server. For a server in a container,
+// that is the container.
+func (s *State) IsSelf() bool {
+	at := s.Address()
+	return at != nil && isSelfHost(strings.ToLower(at.Hostname()))
 }
 
 // SameStore reports whether two blocks, which may be nil, open the same store in the same way.

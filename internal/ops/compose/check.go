@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mcpd/mcpd/internal/language/container"
 )
@@ -14,7 +15,9 @@ import (
 // Bounds of a deployment.
 const (
 	MaxUpstreams = 64
+	MaxReplicas  = 1000
 	maxToolFiles = 10_000
+	maxGrace     = time.Hour
 )
 
 // problems collects the errors of a deployment.
@@ -65,6 +68,10 @@ func (p *problems) server(d *Deployment) {
 		p.add("version: %s is not a tag such as v1.2.3 or a commit", clipped(d.Version))
 	}
 	p.port(d.Port)
+	p.replicas(d)
+	if d.Grace < time.Second || d.Grace > maxGrace || d.Grace%time.Second != 0 {
+		p.add("grace: %v is not a number of seconds up to an hour", d.Grace)
+	}
 	if d.Open() {
 		p.add(OpenListen)
 	}
@@ -81,6 +88,20 @@ func (p *problems) server(d *Deployment) {
 	}
 	p.reads(d, d.Reads)
 }
+
+func (p *problems) replicas(d *Deployment) {
+	switch {
+	case d.Replicas < 1 || d.Replicas > MaxReplicas:
+		p.add("replicas: %d is not between 1 and %d", d.Replicas, MaxReplicas)
+	case d.Replicas > 1 && !d.Database:
+		p.add("replicas: " + onlyDatabase)
+	case d.Port+d.Replicas-1 > container.MaxPort && !d.State:
+		p.add("replicas: Compose publishes a port for each, but there are fewer than %d ports from %d", d.Replicas, d.Port)
+	}
+}
+
+// onlyDatabase says what several replicas need.
+const onlyDatabase = "several replicas need a state that they share: name a PostgreSQL database in a state block of mcpd.hcl, and run mcpd compose without --state"
 
 func (p *problems) limits(l Limits) {
 	if l.Memory < container.MinMemory || l.Memory > container.MaxMemory {

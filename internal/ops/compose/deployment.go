@@ -19,6 +19,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/mcpd/mcpd/internal/language/container"
 )
@@ -32,6 +33,7 @@ const (
 	DefaultCPU            = 2000 // thousandths of a processor, for mcpd
 	DefaultUpstreamCPU    = 1000
 	DefaultVolume         = 1 << 30 // bytes
+	DefaultGrace          = 10 * time.Second
 )
 
 // Deployment is mcpd and its upstream servers. Paths have slashes; relative ones are
@@ -63,9 +65,20 @@ type Deployment struct {
 	// LockText is the content of the lock file, which is mcpd.lock beside Config in each
 	// deployment; nil if there is none.
 	LockText []byte
-	// State stores the state of mcpd, and possibly its audit log, in a volume at
-	// /var/lib/mcpd.
+	// State mounts a volume at /var/lib/mcpd: for the state of mcpd, unless it is in a
+	// Database, and for files such as its audit log.
 	State bool
+	// Database means that a state block of mcpd.hcl names the database of the state.
+	Database bool
+	// Replicas is the number of mcpd that share the Database; 0 means 1. With State,
+	// each one has a volume of its own. Compose, which runs on one machine, then has
+	// only one.
+	Replicas int
+	// Grace is the time for running calls of mcpd at shutdown, in whole seconds; 0 means
+	// [DefaultGrace].
+	Grace time.Duration
+	// Helm also writes a Helm chart with the Kubernetes objects.
+	Helm bool
 	Limits
 	Env []Variable
 	// Secrets are all known secrets. Reads names those that mcpd reads as files,
@@ -154,6 +167,8 @@ func (d *Deployment) Open() bool { return !(d.TLS && d.Auth) && !d.Insecure }
 // completed returns a copy of the deployment with defaults filled in.
 func (d Deployment) completed() Deployment {
 	fill(&d.Port, DefaultPort)
+	fill(&d.Replicas, 1)
+	fill(&d.Grace, DefaultGrace)
 	fill(&d.Memory, DefaultMemory)
 	fill(&d.CPU, DefaultCPU)
 	d.Upstreams = append([]Upstream(nil), d.Upstreams...)

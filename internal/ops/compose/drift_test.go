@@ -64,6 +64,20 @@ func TestDrift_kinds(t *testing.T) {
 	}
 }
 
+func TestDrift_chart(t *testing.T) {
+	d := samples.Fleet()
+	on := disk(samples.Written(t, d))
+	if got := drift(t, d, on); got != nil {
+		t.Errorf("got %v", got)
+	}
+	d.Helm = false
+	on["helm/Chart.yaml"] = "name: mine\n"
+	want := []string{"helm/values.yaml: stale", "helm/templates/1-namespace.yaml: stale", "helm/templates/2-files.yaml: stale", "helm/templates/3-upstreams.yaml: stale", "helm/templates/4-mcpd.yaml: stale"}
+	if diff := cmp.Diff(want, drift(t, d, on)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
 func TestDrift_newLock(t *testing.T) {
 	d := samples.Coding()
 	on := disk(samples.Written(t, d))

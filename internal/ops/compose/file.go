@@ -24,11 +24,17 @@ const (
 	upstreamsFile  = "kubernetes/3-upstreams.yaml"
 	serverFile     = "kubernetes/4-mcpd.yaml"
 	unitFile       = "mcpd.service"
+	chartFolder    = "helm/"
+	chartFile      = chartFolder + "Chart.yaml"
+	valuesFile     = chartFolder + "values.yaml"
 )
 
 // names lists all possible files in order. Manifests are applied in the order of their
 // names.
-var names = []string{composeFile, dockerFile, namespaceFile, configMapsFile, upstreamsFile, serverFile, unitFile}
+var names = []string{
+	composeFile, dockerFile, namespaceFile, configMapsFile, upstreamsFile, serverFile, unitFile,
+	chartFile, valuesFile, templateOf(namespaceFile), templateOf(configMapsFile), templateOf(upstreamsFile), templateOf(serverFile),
+}
 
 // mark is the start of the first line of each file, after "# ".
 const mark = "Written by mcpd compose."
@@ -48,18 +54,24 @@ type File struct {
 func Written(content []byte) bool { return bytes.HasPrefix(content, []byte("# "+mark)) }
 
 // Files returns the files of a deployment in a fixed order: for Compose, for the image,
-// for Kubernetes and for systemd. The error, possibly several joined ones, names each
+// for Kubernetes, for systemd and for Helm. The error, possibly several joined ones, names each
 // upstream and field that cannot be expressed.
 func Files(d Deployment) ([]File, error) {
 	d = d.completed()
 	if err := check(&d); err != nil {
 		return nil, fmt.Errorf("write deployment: %w", err)
 	}
+	plain := &objects{Deployment: &d}
+	all := []func() (File, error){
+		d.project, d.recipe, plain.namespace, plain.configMaps, plain.upstreamManifests, plain.serverManifests, d.unit,
+	}
+	if d.Helm {
+		chart := &objects{Deployment: &d, chart: true}
+		all = append(all, d.chart, d.values, chart.namespace, chart.configMaps, chart.upstreamManifests, chart.serverManifests)
+	}
 	var files []File
-	for _, write := range []func(*Deployment) (File, error){
-		project, recipe, namespace, configMaps, upstreamManifests, serverManifests, unit,
-	} {
-		f, err := write(&d)
+	for _, write := range all {
+		f, err := write()
 		if err != nil {
 			return nil, fmt.Errorf("write deployment: %w", err)
 		}
@@ -110,6 +122,8 @@ func Drift(files []File, read func(name string) ([]byte, error)) ([]Difference, 
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		case gone && i >= 0:
 			differences = append(differences, Difference{Name: name, Kind: Missing})
+		case !gone && i < 0 && strings.HasPrefix(name, chartFolder) && !Written(have):
+			// Without --helm, the folder may have another chart.
 		case !gone && i < 0:
 			differences = append(differences, Difference{Name: name, Kind: Stale})
 		case !gone && !bytes.Equal(have, files[i].Content):
@@ -137,7 +151,7 @@ const (
 var recipeText string
 
 // recipe returns the Dockerfile of mcpd.
-func recipe(d *Deployment) (File, error) {
+func (d *Deployment) recipe() (File, error) {
 	return filled(dockerFile, recipeText, map[string]any{
 		"Written": written, "Go": goVersion, "Module": program, "Version": d.Version, "User": DefaultUser, "Port": d.Port,
 	})
@@ -163,10 +177,17 @@ var unitText string
 // unit returns the systemd unit for mcpd on this machine without a container. It is the
 // unit of examples/systemd with the credentials, variables and memory limit of the
 // deployment.
-func unit(d *Deployment) (File, error) {
+func (d *Deployment) unit() (File, error) {
 	state := "memory"
-	if d.State {
+	switch {
+	case d.Database:
+		state = "" // named by mcpd.hcl
+	case d.State:
 		state = "%S/mcpd/mcpd.db"
+	}
+	grace := ""
+	if d.Grace != DefaultGrace {
+		grace = d.Grace.String()
 	}
 	var assignments, withheld []string
 	for _, v := range d.Env {
@@ -181,7 +202,7 @@ func unit(d *Deployment) (File, error) {
 		elsewhere = append(elsewhere, d.Upstreams[i].host())
 	}
 	return filled(unitFile, unitText, map[string]any{
-		"Written": written, "State": state, "Reads": d.Reads, "Environment": assignments, "Withheld": strings.Join(withheld, ", "),
+		"Written": written, "State": state, "Grace": grace, "Seconds": int(d.Grace.Seconds()), "Stop": d.stop(), "Reads": d.Reads, "Environment": assignments, "Withheld": strings.Join(withheld, ", "),
 		"Memory": unitAmount(d.Memory), "Locked": d.LockText != nil, "Elsewhere": strings.Join(elsewhere, ", "),
 	})
 }

@@ -18,6 +18,8 @@ func TestFiles_rfcDeployment(t *testing.T) { golden(t, "coding-env", samples.Cod
 
 func TestFiles_fullDeployment(t *testing.T) { golden(t, "rich", samples.Rich()) }
 
+func TestFiles_replicas(t *testing.T) { golden(t, "fleet", samples.Fleet()) }
+
 // golden compares the files of a deployment with an archive.
 func golden(t *testing.T, name string, d compose.Deployment) {
 	t.Helper()

@@ -3,6 +3,7 @@ package compose
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/mcpd/mcpd/internal/base/yaml"
@@ -19,36 +20,46 @@ const (
 	partLabel   = "app.kubernetes.io/part-of"
 )
 
-func (d *Deployment) object(version, kind, name string, rest ...member) *yaml.Map {
+// objects writes the Kubernetes objects of a deployment: as manifests, or as templates of
+// a chart.
+type objects struct {
+	*Deployment
+	chart bool
+}
+
+func (o *objects) object(version, kind, name string, rest ...member) *yaml.Map {
 	return mapping(append([]member{
 		is("apiVersion", version),
 		is("kind", kind),
 		is("metadata", mapping(
 			is("name", name),
-			is("namespace", d.Name),
-			is("labels", mapping(is(partLabel, d.Name))),
+			is("namespace", o.value(".Release.Namespace | quote", o.Name)),
+			is("labels", mapping(is(partLabel, o.Name))),
 		)),
 	}, rest...)...)
 }
 
 // namespace returns the namespace and the objects for all its pods.
-func namespace(d *Deployment) (File, error) {
+func (o *objects) namespace() (File, error) {
+	nobody := o.policy("nobody", mapping(), nil, nil)
+	nobody.Notes[0] = "Deny all traffic that no other policy allows."
+	if o.chart {
+		return o.file(namespaceFile, written, nobody) // Helm makes the namespace
+	}
 	head := written + "\nkubectl apply --server-side -f kubernetes/ creates everything"
-	if used := d.used(); len(used) > 0 {
-		head += fmt.Sprintf(" except the Secret %q.\nCreate it in the namespace of the first file:\n", secretsName) + d.secretCommand(used)
+	if used := o.used(); len(used) > 0 {
+		head += fmt.Sprintf(" except the Secret %q.\nCreate it in the namespace of the first file:\n  kubectl apply --server-side -f %s\n", secretsName, namespaceFile) + o.secretCommand(used)
 	} else {
 		head += "."
 	}
-	nobody := d.policy("nobody", mapping(), nil, nil)
-	nobody.Notes[0] = "Deny all traffic that no other policy allows."
-	return file(namespaceFile, head,
+	return o.file(namespaceFile, head,
 		mapping(
 			is("apiVersion", "v1"),
 			is("kind", "Namespace"),
 			is("metadata", mapping(
-				is("name", d.Name),
+				is("name", o.Name),
 				is("labels", mapping(
-					is(partLabel, d.Name),
+					is(partLabel, o.Name),
 					is("pod-security.kubernetes.io/enforce", "restricted"),
 				)),
 			)),
@@ -60,10 +71,7 @@ func namespace(d *Deployment) (File, error) {
 // secretCommand returns the shell command that creates the Secret. It uses the
 // variables of docker-compose.yml, runs in its directory, and contains no value.
 func (d *Deployment) secretCommand(used []Secret) string {
-	lines := []string{
-		"  kubectl apply --server-side -f " + namespaceFile,
-		fmt.Sprintf("  kubectl -n %s create secret generic %s", d.Name, secretsName),
-	}
+	lines := []string{fmt.Sprintf("  kubectl -n %s create secret generic %s", d.Name, secretsName)}
 	for _, s := range used {
 		source := fmt.Sprintf(`--from-literal=%s="$%s"`, s.Name, s.Environment)
 		if s.File != "" {
@@ -110,59 +118,114 @@ func (d *Deployment) used() []Secret {
 	return list
 }
 
-func serverManifests(d *Deployment) (File, error) {
-	documents := []*yaml.Map{
-		d.workload(d.serverPod()),
-		d.reachable("mcpd", d.Port),
-		d.serverPolicy(),
+func (o *objects) serverManifests() (File, error) {
+	head := written
+	if o.chart && !o.Database {
+		head += "\n{{ if gt (int .Values.replicas) 1 }}{{ fail " + strconv.Quote(onlyDatabase) + " }}{{ end }}"
 	}
-	if d.State {
-		documents = append(documents, d.claim(stateVolume, DefaultVolume, false))
+	documents := []*yaml.Map{o.server(), o.reachable("mcpd", o.Port), o.serverPolicy()}
+	switch {
+	case o.Database:
+		documents = append(documents, o.object("policy/v1", "PodDisruptionBudget", "mcpd", is("spec", mapping(
+			is("maxUnavailable", number(1)),
+			is("selector", selected("mcpd")),
+		))))
+	case o.State:
+		documents = append(documents, o.claim(stateVolume, DefaultVolume, false))
 	}
-	return file(serverFile, written, documents...)
+	return o.file(serverFile, head, documents...)
 }
 
 // upstreamManifests returns the objects of the upstreams, or no file without upstreams.
-func upstreamManifests(d *Deployment) (File, error) {
-	if len(d.Upstreams) == 0 {
+func (o *objects) upstreamManifests() (File, error) {
+	if len(o.Upstreams) == 0 {
 		return File{}, nil
 	}
 	var documents []*yaml.Map
-	for i := range d.Upstreams {
-		u := &d.Upstreams[i]
-		documents = append(documents, d.workload(u.pod(d)), d.reachable(u.host(), u.Port), d.upstreamPolicy(u))
+	for i := range o.Upstreams {
+		u := &o.Upstreams[i]
+		p := u.pod(o)
+		documents = append(documents, o.workload("Deployment", p, p.single(number(1))...), o.reachable(u.host(), u.Port), o.upstreamPolicy(u))
 	}
-	return file(upstreamsFile, written, append(documents, d.claims()...)...)
+	return o.file(upstreamsFile, written, append(documents, o.claims()...)...)
 }
 
-// workload returns the Deployment that keeps one pod running.
-func (d *Deployment) workload(p pod) *yaml.Map {
-	return d.object("apps/v1", "Deployment", p.name, is("spec", mapping(
-		is("replicas", number(1)).because(p.alone),
+// server returns the object that keeps the pods of mcpd running: a StatefulSet if each
+// replica needs a volume of its own, otherwise a Deployment. The kind does not depend on
+// the number of replicas, because kubectl apply keeps objects of the other kind.
+func (o *objects) server() *yaml.Map {
+	p := o.serverPod()
+	replicas := o.value("int .Values.replicas", number(o.Replicas))
+	switch {
+	case !o.Database:
+		return o.workload("Deployment", p, p.single(replicas)...)
+	case o.State:
+		return o.workload("StatefulSet", p,
+			is("replicas", replicas),
+			is("serviceName", p.name),
+			is("podManagementPolicy", "Parallel"),
+			is("updateStrategy", mapping(is("type", "RollingUpdate"))),
+			is("volumeClaimTemplates", []any{mapping(
+				is("metadata", mapping(is("name", stateVolume), is("labels", mapping(is(partLabel, o.Name))))),
+				is("spec", o.claimSpec(DefaultVolume, "ReadWriteOnce")),
+			)}).because("Files of one replica, such as its audit log."),
+		)
+	}
+	return o.workload("Deployment", p,
+		is("replicas", replicas),
+		is("strategy", mapping(
+			is("type", "RollingUpdate"),
+			is("rollingUpdate", mapping(is("maxUnavailable", number(0)), is("maxSurge", number(1)))),
+		)).because("A new pod is ready before an old one stops."),
+	)
+}
+
+// single returns the scale of a Deployment with one pod.
+func (p pod) single(replicas any) []member {
+	return []member{
+		is("replicas", replicas).because(p.alone),
 		is("strategy", mapping(is("type", "Recreate"))).when(p.alone != ""),
-		is("selector", mapping(is("matchLabels", labeled(p.name)))),
+	}
+}
+
+// workload returns the object that keeps pods running. scale says how many, and how they
+// are replaced.
+func (o *objects) workload(kind string, p pod, scale ...member) *yaml.Map {
+	return o.object("apps/v1", kind, p.name, is("spec", mapping(append(scale,
+		is("selector", selected(p.name)),
 		is("template", mapping(
-			is("metadata", mapping(is("labels", mapping(is(nameLabel, p.name), is(partLabel, d.Name))))),
+			is("metadata", mapping(
+				is("labels", mapping(is(nameLabel, p.name), is(partLabel, o.Name))),
+				is("annotations", o.setting("toJson .Values.podAnnotations")).when(p.server),
+			)),
 			is("spec", p.spec()),
 		)),
-	)))
+	)...)))
 }
 
 // reachable returns the Service for the pods of a name.
-func (d *Deployment) reachable(name string, port int) *yaml.Map {
-	return d.object("v1", "Service", name, is("spec", mapping(
+func (o *objects) reachable(name string, port int) *yaml.Map {
+	var settings []member
+	if name == "mcpd" {
+		settings = []member{
+			is("type", o.setting("toJson .Values.serviceType")),
+			is("sessionAffinity", o.value(".Values.sessionAffinity | quote", "ClientIP")).when(o.Database).
+				because("A session of an MCP revision before 2026-07-28 lives in one replica."),
+		}
+	}
+	return o.object("v1", "Service", name, is("spec", mapping(append(settings,
 		is("selector", labeled(name)),
 		is("ports", []any{mapping(is("name", "http"), is("port", number(port)), is("targetPort", "http"))}),
-	)))
+	)...)))
 }
 
 func labeled(name string) *yaml.Map { return mapping(is(nameLabel, name)) }
 
-func (d *Deployment) claims() []*yaml.Map {
+func (o *objects) claims() []*yaml.Map {
 	users, volumes := map[string]int{}, []Volume(nil)
-	for i := range d.Upstreams {
+	for i := range o.Upstreams {
 		here := map[string]bool{}
-		for _, v := range d.Upstreams[i].Volumes {
+		for _, v := range o.Upstreams[i].Volumes {
 			if users[v.Name] == 0 {
 				volumes = append(volumes, v)
 			}
@@ -174,21 +237,26 @@ func (d *Deployment) claims() []*yaml.Map {
 	}
 	var list []*yaml.Map
 	for _, v := range volumes {
-		list = append(list, d.claim(v.Name, v.Size, users[v.Name] > 1))
+		list = append(list, o.claim(v.Name, v.Size, users[v.Name] > 1))
 	}
 	return list
 }
 
 // claim returns the claim of a volume. A shared claim allows access from several nodes.
-func (d *Deployment) claim(name string, size int64, shared bool) *yaml.Map {
+func (o *objects) claim(name string, size int64, shared bool) *yaml.Map {
 	mode := "ReadWriteOnce"
 	if shared {
 		mode = "ReadWriteMany"
 	}
-	return d.object("v1", "PersistentVolumeClaim", name, is("spec", mapping(
+	return o.object("v1", "PersistentVolumeClaim", name, is("spec", o.claimSpec(size, mode)))
+}
+
+func (o *objects) claimSpec(size int64, mode string) *yaml.Map {
+	return mapping(
 		is("accessModes", texts(mode)),
 		is("resources", mapping(is("requests", mapping(is("storage", amount(size, "Mi", "")))))),
-	)))
+		is("storageClassName", o.setting("toJson .Values.storageClass")),
+	)
 }
 
 // private lists non-Internet addresses: private and shared networks, link-local (cloud
@@ -200,8 +268,8 @@ var (
 
 // policy returns a NetworkPolicy for the selected pods. Everything that is not listed
 // in ingress or egress is denied.
-func (d *Deployment) policy(name string, pods *yaml.Map, ingress, egress []any) *yaml.Map {
-	return d.object("networking.k8s.io/v1", "NetworkPolicy", name, is("spec", mapping(
+func (o *objects) policy(name string, pods *yaml.Map, ingress, egress []any) *yaml.Map {
+	return o.object("networking.k8s.io/v1", "NetworkPolicy", name, is("spec", mapping(
 		is("podSelector", pods),
 		is("policyTypes", texts("Ingress", "Egress")),
 		is("ingress", ingress),
@@ -211,13 +279,13 @@ func (d *Deployment) policy(name string, pods *yaml.Map, ingress, egress []any) 
 
 // serverPolicy allows clients to call mcpd, and mcpd to call any address: it applies
 // its own egress rules.
-func (d *Deployment) serverPolicy() *yaml.Map {
+func (o *objects) serverPolicy() *yaml.Map {
 	clients := is("from", []any{mapping(
 		is("namespaceSelector", mapping()),
 		is("podSelector", mapping(is("matchLabels", mapping(is(clientLabel, "true"))))),
-	)}).because(d.why() + ": only pods with this label, in any namespace, may call it.")
-	return d.policy("to-mcpd", selected("mcpd"),
-		[]any{mapping(clients.when(d.Insecure), is("ports", []any{tcp("http")}))},
+	)}).because(o.why() + ": only pods with this label, in any namespace, may call it.")
+	return o.policy("to-mcpd", selected("mcpd"),
+		[]any{mapping(clients.when(o.Insecure), is("ports", []any{tcp("http")}))},
 		[]any{mapping()},
 	)
 }
@@ -232,7 +300,7 @@ func (d *Deployment) why() string {
 
 // upstreamPolicy allows only mcpd to call an upstream. The upstream may call nothing,
 // or only the Internet.
-func (d *Deployment) upstreamPolicy(u *Upstream) *yaml.Map {
+func (o *objects) upstreamPolicy(u *Upstream) *yaml.Map {
 	var egress []any
 	if u.Internet {
 		egress = []any{
@@ -243,7 +311,7 @@ func (d *Deployment) upstreamPolicy(u *Upstream) *yaml.Map {
 			mapping(is("to", []any{block("0.0.0.0/0", privateIPv4), block("::/0", privateIPv6)})),
 		}
 	}
-	return d.policy("to-"+u.host(), selected(u.host()),
+	return o.policy("to-"+u.host(), selected(u.host()),
 		[]any{mapping(is("from", []any{mapping(is("podSelector", selected("mcpd")))}), is("ports", []any{tcp("http")}))},
 		egress,
 	)

@@ -23,53 +23,84 @@ const (
 // pod is a pod with one container.
 type pod struct {
 	name   string
+	server bool   // mcpd
 	alone  string // reason for the Recreate strategy, or ""
-	image  string
+	image  any
 	args   []string
 	env    []any
 	port   int
 	probes []member
 	user   int
-	limits Limits
-	mounts []mount
+	// resources are the requests and limits.
+	resources any
+	mounts    []mount
+	// settings are more members of the spec.
+	settings []member
+	// linger is the time in seconds for which the container goes on as before when the
+	// pod is deleted, until no request is sent to it any more. stop is the time in which
+	// it must stop afterwards.
+	linger, stop int
 }
 
-// mount is a volume of a pod with its mount path.
+// mount is a volume of a pod with its mount path. Without a source it is the claim of a
+// StatefulSet with the name stateVolume.
 type mount struct {
 	target   string
 	readOnly bool
 	source   member
 }
 
-func (d *Deployment) serverPod() pod {
+func (o *objects) serverPod() pod {
 	p := pod{
-		name: "mcpd", image: d.Image, args: d.arguments(), env: d.podEnvironment(d.Env), port: d.Port, user: DefaultUser, limits: d.Limits,
+		name: "mcpd", server: true, image: o.value(".Values.image | quote", o.Image), args: o.arguments(), env: o.podEnvironment(o.Env), port: o.Port, user: DefaultUser, stop: o.stop(),
+		resources: o.value("toJson .Values.resources", o.Limits.resources()),
 		probes: []member{
-			is("startupProbe", d.probe("/healthz", 1, 60)).because("mcpd accepts this Host."),
-			is("livenessProbe", d.probe("/healthz", 10, 3)),
-			is("readinessProbe", d.probe("/readyz", 5, 2)),
+			is("startupProbe", o.probe("/healthz", 1, 60)).because("mcpd accepts this Host."),
+			is("livenessProbe", o.probe("/healthz", 10, 3)),
+			is("readinessProbe", o.probe("/readyz", 5, 2)),
 		},
 		mounts: append([]mount{
 			{configFolder, true, is("configMap", mapping(is("name", configName)))},
-			{toolsFolder, true, is("projected", mapping(is("sources", each(packed(d.ToolFiles), func(b bundle) any { return b.projection() }))))},
+			{toolsFolder, true, is("projected", mapping(is("sources", each(packed(o.ToolFiles), func(b bundle) any { return b.projection() }))))},
 		}, emptied("/tmp", runFolder)...),
+		settings: []member{
+			is("nodeSelector", o.setting("toJson .Values.nodeSelector")),
+			is("tolerations", o.setting("toJson .Values.tolerations")),
+		},
 	}
-	if d.State {
+	if o.Database {
+		p.linger = linger
+		p.settings = append(p.settings, is("topologySpreadConstraints", []any{spread("topology.kubernetes.io/zone"), spread("kubernetes.io/hostname")}))
+	}
+	switch {
+	case o.State && o.Database:
+		p.mounts = append(p.mounts, mount{stateFolder, false, member{}})
+	case o.State:
 		p.alone = "Only one process can use the state: the old pod stops before a new one starts."
 		p.mounts = append(p.mounts, mount{stateFolder, false, claimed(stateVolume)})
 	}
-	p.mounts = append(p.mounts, secretMount(d.Reads)...)
+	p.mounts = append(p.mounts, o.secretMount(o.Reads)...)
 	return p
 }
 
+// spread returns a constraint that prefers replicas in different domains.
+func spread(domain string) *yaml.Map {
+	return mapping(
+		is("topologyKey", domain),
+		is("maxSkew", number(1)),
+		is("whenUnsatisfiable", "ScheduleAnyway"),
+		is("labelSelector", selected("mcpd")),
+	)
+}
+
 // probe returns a Kubernetes probe of mcpd.
-func (d *Deployment) probe(path string, period, failures int) *yaml.Map {
+func (o *objects) probe(path string, period, failures int) *yaml.Map {
 	return mapping(
 		is("httpGet", mapping(
 			is("path", path),
 			is("port", "http"),
-			is("scheme", "HTTPS").when(d.TLS),
-			is("httpHeaders", []any{mapping(is("name", "Host"), is("value", fmt.Sprintf("localhost:%d", d.Port)))}),
+			is("scheme", "HTTPS").when(o.TLS),
+			is("httpHeaders", []any{mapping(is("name", "Host"), is("value", fmt.Sprintf("localhost:%d", o.Port)))}),
 		)),
 		is("periodSeconds", number(period)),
 		is("failureThreshold", number(failures)),
@@ -77,13 +108,14 @@ func (d *Deployment) probe(path string, period, failures int) *yaml.Map {
 	)
 }
 
-func (u *Upstream) pod(d *Deployment) pod {
+func (u *Upstream) pod(o *objects) pod {
 	how := is("tcpSocket", mapping(is("port", "http")))
 	if len(u.Health) > 0 {
 		how = is("exec", mapping(is("command", texts(u.Health...))))
 	}
 	p := pod{
-		name: u.host(), image: u.Image, args: u.Command, env: d.podEnvironment(u.Env), port: u.Port, user: u.User, limits: u.Limits,
+		name: u.host(), image: o.value(u.values()+".image | quote", u.Image), args: u.Command, env: o.podEnvironment(u.Env), port: u.Port, user: u.User, stop: stopTime,
+		resources: o.value("toJson "+u.values()+".resources", u.Limits.resources()),
 		probes: []member{
 			is("startupProbe", mapping(how, is("periodSeconds", number(2)), is("failureThreshold", number(60)), is("timeoutSeconds", number(5)))),
 			is("readinessProbe", mapping(how, is("periodSeconds", number(10)), is("timeoutSeconds", number(5)))),
@@ -96,7 +128,7 @@ func (u *Upstream) pod(d *Deployment) pod {
 			p.alone = "It writes to a volume, which may not support two pods at a time."
 		}
 	}
-	p.mounts = append(p.mounts, secretMount(u.Reads)...)
+	p.mounts = append(p.mounts, o.secretMount(u.Reads)...)
 	return p
 }
 
@@ -114,19 +146,21 @@ func emptied(folders ...string) []mount {
 }
 
 // secretMount returns the mount of the Secret keys that a pod may read, if any.
-func secretMount(names []string) []mount {
+func (o *objects) secretMount(names []string) []mount {
 	if len(names) == 0 {
 		return nil
 	}
 	items := each(names, func(name string) any { return mapping(is("key", name), is("path", name)) })
 	mode := is("defaultMode", number(0o400)).because("0400; the kubelet adds group access for the pod.")
-	return []mount{{container.SecretFolder, true, is("secret", mapping(is("secretName", secretsName), mode, is("items", items)))}}
+	return []mount{{container.SecretFolder, true, is("secret", mapping(is("secretName", o.secretName()), mode, is("items", items)))}}
 }
 
-func (d *Deployment) podEnvironment(list []Variable) []any {
+func (o *objects) secretName() any { return o.value(".Values.secret | quote", secretsName) }
+
+func (o *objects) podEnvironment(list []Variable) []any {
 	return each(list, func(v Variable) any {
 		if v.Secret != "" {
-			return mapping(is("name", v.Name), is("valueFrom", mapping(is("secretKeyRef", mapping(is("name", secretsName), is("key", v.Secret))))))
+			return mapping(is("name", v.Name), is("valueFrom", mapping(is("secretKeyRef", mapping(is("name", o.secretName()), is("key", v.Secret))))))
 		}
 		return mapping(is("name", v.Name), is("value", literal(v.Value)))
 	})
@@ -137,13 +171,17 @@ func (p pod) spec() *yaml.Map {
 	var mounts, volumes []any
 	for i, m := range p.mounts {
 		name := fmt.Sprintf("volume-%d", i+1)
+		if m.source.value == nil {
+			name = stateVolume
+		} else {
+			volumes = append(volumes, mapping(is("name", name), m.source))
+		}
 		mounts = append(mounts, mapping(is("name", name), is("mountPath", m.target), is("readOnly", true).when(m.readOnly)))
-		volumes = append(volumes, mapping(is("name", name), m.source))
 	}
-	return mapping(
+	return mapping(append([]member{
 		is("automountServiceAccountToken", false),
 		is("enableServiceLinks", false),
-		is("terminationGracePeriodSeconds", number(grace)),
+		is("terminationGracePeriodSeconds", number(p.linger+p.stop)),
 		is("securityContext", mapping(
 			is("runAsNonRoot", true),
 			is("runAsUser", number(p.user)),
@@ -154,7 +192,7 @@ func (p pod) spec() *yaml.Map {
 		)),
 		is("containers", []any{p.container(mounts)}),
 		is("volumes", volumes),
-	)
+	}, p.settings...)...)
 }
 
 func (p pod) container(mounts []any) *yaml.Map {
@@ -165,10 +203,9 @@ func (p pod) container(mounts []any) *yaml.Map {
 		is("env", p.env),
 		is("ports", []any{mapping(is("name", "http"), is("containerPort", number(p.port)))}),
 	}, p.probes...),
-		is("resources", mapping(
-			is("requests", measured(Limits{min(p.limits.Memory, leastMemory), min(p.limits.CPU, leastCPU)})),
-			is("limits", measured(p.limits)),
-		)),
+		is("lifecycle", mapping(is("preStop", mapping(is("sleep", mapping(is("seconds", number(p.linger)))))))).
+			when(p.linger > 0).because("Kubernetes tells load balancers at the same time that this pod is going."),
+		is("resources", p.resources),
 		is("securityContext", mapping(
 			is("allowPrivilegeEscalation", false),
 			is("readOnlyRootFilesystem", true),
@@ -176,6 +213,11 @@ func (p pod) container(mounts []any) *yaml.Map {
 		)),
 		is("volumeMounts", mounts),
 	)...)
+}
+
+// resources returns the requests and limits of a container.
+func (l Limits) resources() *yaml.Map {
+	return mapping(is("requests", measured(Limits{min(l.Memory, leastMemory), min(l.CPU, leastCPU)})), is("limits", measured(l)))
 }
 
 func measured(l Limits) *yaml.Map {
@@ -251,20 +293,20 @@ func (b bundle) projection() *yaml.Map {
 
 // configMaps returns the ConfigMaps of mcpd.hcl, its lock file and the tools. The first
 // two share one ConfigMap, so that mcpd always sees both.
-func configMaps(d *Deployment) (File, error) {
-	config := bundle{name: configName, keys: []string{configFile}, texts: [][]byte{d.ConfigText}}
-	if d.LockText != nil {
-		config.keys, config.texts = append(config.keys, lockFile), append(config.texts, d.LockText)
+func (o *objects) configMaps() (File, error) {
+	config := bundle{name: configName, keys: []string{configFile}, texts: [][]byte{o.ConfigText}}
+	if o.LockText != nil {
+		config.keys, config.texts = append(config.keys, lockFile), append(config.texts, o.LockText)
 	}
-	documents := []*yaml.Map{d.configMap(config)}
-	for _, b := range packed(d.ToolFiles) {
-		documents = append(documents, d.configMap(b))
+	documents := []*yaml.Map{o.configMap(config)}
+	for _, b := range packed(o.ToolFiles) {
+		documents = append(documents, o.configMap(b))
 	}
-	return file(configMapsFile, written+"\nmcpd loads changed files within two minutes, without a restart.", documents...)
+	return o.file(configMapsFile, written+"\nmcpd loads changed files within two minutes, without a restart.", documents...)
 }
 
 // configMap returns the ConfigMap of a bundle. Binary content is in base64.
-func (d *Deployment) configMap(b bundle) *yaml.Map {
+func (o *objects) configMap(b bundle) *yaml.Map {
 	data, binary := mapping(), mapping()
 	for i, key := range b.keys {
 		if text := b.texts[i]; utf8.Valid(text) {
@@ -273,7 +315,7 @@ func (d *Deployment) configMap(b bundle) *yaml.Map {
 			joined(binary, is(key, base64.StdEncoding.EncodeToString(text)))
 		}
 	}
-	return d.object("v1", "ConfigMap", b.name,
+	return o.object("v1", "ConfigMap", b.name,
 		is("data", data).when(len(data.Names) > 0),
 		is("binaryData", binary).when(len(binary.Names) > 0),
 	)

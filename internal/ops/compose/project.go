@@ -5,13 +5,14 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/mcpd/mcpd/internal/base/yaml"
 	"github.com/mcpd/mcpd/internal/language/container"
 )
 
 // project returns docker-compose.yml according to the Compose Specification.
-func project(d *Deployment) (File, error) {
+func (d *Deployment) project() (File, error) {
 	services, networks := mapping(is("mcpd", d.service())), mapping(is("front", mapping()))
 	for i := range d.Upstreams {
 		u := &d.Upstreams[i]
@@ -54,20 +55,44 @@ func (d *Deployment) service() *yaml.Map {
 		is("tmpfs", scratches("/tmp", runFolder)),
 		is("healthcheck", health([]string{"/mcpd", "status", "--control", controlPath})).
 			because("mcpd is also unhealthy if its files have errors, so that it serves the previous version,\nor if an upstream is unreachable. For details run docker compose exec mcpd /mcpd status\n--control " + controlPath + "."),
-		is("stop_grace_period", fmt.Sprintf("%ds", grace)),
-	}, confined(DefaultUser, d.Limits, serverTasks)...)...)
+		is("stop_grace_period", fmt.Sprintf("%ds", d.stop())),
+	}, confined(DefaultUser, d.Limits, serverTasks, d.copies())...)...)
 }
 
-// published returns the published port of mcpd.
+// copies returns the number of replicas on this machine. Compose cannot give each one a
+// volume of its own.
+func (d *Deployment) copies() int {
+	if d.State {
+		return 1
+	}
+	return d.Replicas
+}
+
+// published returns the published port of mcpd, or a range with a port for each replica.
 func (d *Deployment) published() *yaml.Map {
+	ports := fmt.Sprint(d.Port)
+	if n := d.copies(); n > 1 {
+		ports += fmt.Sprint("-", d.Port+n-1)
+	}
 	return mapping(
 		is("target", number(d.Port)),
-		is("published", fmt.Sprint(d.Port)),
+		is("published", ports),
 		is("host_ip", "127.0.0.1").when(d.Insecure),
 	)
 }
 
 func (d *Deployment) reached() string {
+	note := d.reachedBy()
+	switch {
+	case d.copies() > 1:
+		note += "\nEach replica gets one of these ports. A load balancer for them is up to you."
+	case d.Replicas > 1:
+		note += "\nOnly one replica runs here, because each needs a volume of its own. Run this file on\nseveral machines."
+	}
+	return note
+}
+
+func (d *Deployment) reachedBy() string {
 	switch {
 	case d.Insecure && d.Auth:
 		return "Only this machine: credentials would cross the network in clear text."
@@ -131,7 +156,7 @@ func (u *Upstream) service(d *Deployment) *yaml.Map {
 		is("secrets", texts(u.Reads...)),
 		is("tmpfs", scratches(append([]string{"/tmp"}, u.Writable...)...)),
 		is("healthcheck", health(u.Health)).when(len(u.Health) > 0),
-	}, confined(u.User, u.Limits, upstreamTasks)...)...)
+	}, confined(u.User, u.Limits, upstreamTasks, 1)...)...)
 }
 
 // scratches returns tmpfs mounts.
@@ -154,8 +179,9 @@ func (v Volume) mount() *yaml.Map {
 	)
 }
 
-// confined returns the security options and resource limits of a container.
-func confined(user int, l Limits, tasks int) []member {
+// confined returns the security options, resource limits and number of containers of a
+// service.
+func confined(user int, l Limits, tasks, replicas int) []member {
 	return []member{
 		is("user", fmt.Sprintf("%d:%d", user, user)),
 		is("read_only", true),
@@ -163,11 +189,14 @@ func confined(user int, l Limits, tasks int) []member {
 		is("security_opt", texts("no-new-privileges:true")),
 		is("init", true),
 		is("restart", "unless-stopped"),
-		is("deploy", mapping(is("resources", mapping(is("limits", mapping(
-			is("cpus", fmt.Sprintf("%d.%03d", l.CPU/1000, l.CPU%1000)),
-			is("memory", amount(l.Memory, "m", "b")),
-			is("pids", number(tasks)),
-		)))))),
+		is("deploy", mapping(
+			is("replicas", number(replicas)).when(replicas > 1),
+			is("resources", mapping(is("limits", mapping(
+				is("cpus", fmt.Sprintf("%d.%03d", l.CPU/1000, l.CPU%1000)),
+				is("memory", amount(l.Memory, "m", "b")),
+				is("pids", number(tasks)),
+			)))),
+		)),
 	}
 }
 
@@ -312,21 +341,30 @@ const (
 )
 
 const (
-	// grace is the stop timeout of the container, longer than the default --grace of 10
-	// s.
-	grace = 20 // seconds
+	// stopTime is the time that an upstream has to stop, and spareTime the time that mcpd
+	// has after --grace, in seconds.
+	stopTime, spareTime = 20, 10
+	// linger is the time for which a replica goes on as before when its pod is deleted.
+	linger = 5 // seconds
 	// maximum processes and threads of mcpd and of an upstream
 	serverTasks, upstreamTasks = 512, 256
 )
 
+// stop returns the time in seconds after which mcpd is killed, longer than --grace.
+func (d *Deployment) stop() int { return int(d.Grace/time.Second) + spareTime }
+
 func (d *Deployment) arguments() []string {
-	state := "memory"
-	if d.State {
-		state = statePath
+	list := []string{"serve", "--config", configPath, "--tools", toolsFolder}
+	switch {
+	case d.Database: // named by mcpd.hcl
+	case d.State:
+		list = append(list, "--state", statePath)
+	default:
+		list = append(list, "--state", "memory")
 	}
-	list := []string{
-		"serve", "--config", configPath, "--tools", toolsFolder, "--state", state, "--control", controlPath,
-		"--listen", fmt.Sprintf("0.0.0.0:%d", d.Port), "--log-format", "json",
+	list = append(list, "--control", controlPath, "--listen", fmt.Sprintf("0.0.0.0:%d", d.Port), "--log-format", "json")
+	if d.Grace != DefaultGrace {
+		list = append(list, "--grace", d.Grace.String())
 	}
 	if d.Insecure {
 		list = append(list, "--insecure-listen")

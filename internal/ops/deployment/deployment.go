@@ -47,6 +47,10 @@ type completion struct {
 func Complete(d compose.Deployment, snapshot privdiff.Snapshot, secrets string) (compose.Deployment, diag.List) {
 	config := snapshot.Config
 	r := completion{d: &d, config: config, folder: secrets}
+	if d.Database {
+		d.State = d.State && keepsFiles(snapshot)
+		r.database()
+	}
 	r.addAuth()
 	if a := config.Audit; a != nil && !d.State {
 		r.report(a.PathRange, "the deployment has no volume for an audit log", "let it keep its state (--state volume), or remove the block")
@@ -59,6 +63,37 @@ func Complete(d compose.Deployment, snapshot privdiff.Snapshot, secrets string) 
 		r.upstream(&config.Upstreams[i])
 	}
 	return d, r.problems.Sort()
+}
+
+// keepsFiles reports whether the files of the server name a file in the volume. The state
+// itself is elsewhere.
+func keepsFiles(snapshot privdiff.Snapshot) bool {
+	kept := snapshot.Config.Audit != nil
+	for _, a := range snapshot.Config.Auths {
+		kept = kept || a.APIKeys != nil && inStateFolder(a.APIKeys.File)
+	}
+	for _, g := range grants(snapshot) {
+		kept = kept || slices.ContainsFunc(g.FS, func(f grant.FS) bool { return inStateFolder(f.Root + "/x") }) ||
+			slices.ContainsFunc(g.SQL, func(s grant.SQL) bool { return inStateFolder(s.Path + "/x") })
+	}
+	return kept
+}
+
+// database checks the URL of the state block, and mounts the files that it names.
+func (c *completion) database() {
+	block := c.config.State
+	if block.IsSelf() {
+		c.report(block.Range, "in a container this address is the container, not the state database", "write an address that other machines can reach")
+	}
+	at := block.Address()
+	if at == nil {
+		return
+	}
+	for _, option := range []string{"sslrootcert", "sslcert", "sslkey"} {
+		if file := at.Query().Get(option); file != "" && file != "system" {
+			c.mount(file, block.Range)
+		}
+	}
 }
 
 // inStateFolder reports whether a file is in the state volume.
@@ -81,8 +116,6 @@ func (c *completion) addAuth() {
 	}
 	for _, a := range c.config.Auths {
 		c.d.Auth = c.d.Auth || a.Kind != "anonymous"
-		// Kubernetes makes mounted files readable for a group, which key files must not
-		// be. They need a directory that the server can write.
 		if a.APIKeys != nil && !(c.d.State && inStateFolder(a.APIKeys.File)) {
 			c.mount(a.APIKeys.File, a.Range)
 		}

@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -164,6 +165,56 @@ func TestComplete_auditInStateVolume(t *testing.T) {
 		_, problems := Complete(compose.Deployment{State: true}, said(t, "audit {\n  path = \""+path+"\"\n}\n", nil), "secrets")
 		if got := len(problems); got != min(len(want), 1) || got == 1 && problems[0].Summary != want {
 			t.Errorf("%s: got %v, want %q", path, problems, want)
+		}
+	}
+}
+
+func TestComplete_database(t *testing.T) {
+	const block = "secret \"password\" { file = \"/run/secrets/password\" }\nsecret \"key\" { file = \"/run/secrets/key\" }\n" +
+		"state {\n  url = \"postgres://mcpd:${secret.password}@%s\"\n  key = secret.key\n}\n"
+	for _, c := range []struct {
+		at, more string
+		volume   bool
+		reads    string
+		want     string
+	}{
+		{at: "db.example.com/mcpd?sslmode=verify-full", reads: "password key"},
+		{at: "db.example.com/mcpd?sslmode=verify-full&sslrootcert=/run/secrets/ca.pem", reads: "ca.pem password key"},
+		{at: "db.example.com/mcpd?sslmode=verify-full&sslrootcert=system", reads: "password key"},
+		{at: "db.example.com/mcpd?sslrootcert=/etc/ca.pem", reads: "password key", want: `the container has no file "/etc/ca.pem"`},
+		{at: "127.0.0.1:5432/mcpd", reads: "password key", want: "in a container this address is the container, not the state database"},
+		{at: "LOCALHOST/mcpd", reads: "password key", want: "in a container this address is the container, not the state database"},
+		{at: "db/mcpd", more: "audit {\n  path = \"/var/lib/mcpd/audit.jsonl\"\n}\n", volume: true, reads: "password key"},
+		{at: "db/mcpd", more: "auth \"api_key\" \"a\" {\n  file = \"/var/lib/mcpd/keys.json\"\n}\n", volume: true, reads: "password key"},
+		{at: "db/mcpd", more: "auth \"api_key\" \"a\" {\n  file = \"/run/secrets/keys.json\"\n}\n", reads: "keys.json password key"},
+	} {
+		d, problems := Complete(compose.Deployment{State: true, Database: true}, said(t, fmt.Sprintf(block, c.at)+c.more, nil), "secrets")
+		got := ""
+		if len(problems) > 0 {
+			got = problems[0].Summary
+		}
+		if d.State != c.volume || got != c.want || len(problems) > 1 || strings.Join(d.Reads, " ") != c.reads {
+			t.Errorf("%s %s: got volume %t, reads %v, %v", c.at, c.more, d.State, d.Reads, problems)
+		}
+	}
+}
+
+func TestComplete_databaseKeepsFilesOfTools(t *testing.T) {
+	side := func(g grant.Set) privdiff.Snapshot {
+		return said(t, "secret \"url\" { env = \"URL\" }\nstate { url = secret.url }\n", nil, &definition.Definitions{Tools: []definition.Tool{{Call: definition.Call{Grant: g}}}})
+	}
+	for _, c := range []struct {
+		grant grant.Set
+		want  bool
+	}{
+		{grant.Set{FS: []grant.FS{{Root: "/var/lib/mcpd", Write: true}}}, true},
+		{grant.Set{FS: []grant.FS{{Root: "/var/lib/mcpdx"}}}, false},
+		{grant.Set{SQL: []grant.SQL{{Path: "/var/lib/mcpd/orders.db"}}}, true},
+		{grant.Set{SQL: []grant.SQL{{}}}, false},
+	} {
+		d, problems := Complete(compose.Deployment{State: true, Database: true}, side(c.grant), "secrets")
+		if d.State != c.want || problems != nil {
+			t.Errorf("%+v: got %t, %v", c.grant, d.State, problems)
 		}
 	}
 }

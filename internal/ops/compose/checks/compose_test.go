@@ -132,6 +132,22 @@ func TestCompose_anonymousOnLoopback(t *testing.T) {
 	}
 }
 
+func TestCompose_replicas(t *testing.T) {
+	d := samples.Fleet()
+	for _, c := range []struct {
+		volume bool
+		want   string
+	}{{false, "3 8080-8082"}, {true, "1 8080"}} {
+		d.State = c.volume
+		p := projectOf(t, d)
+		confinedProject(t, p)
+		s := p.Services["mcpd"]
+		if got := fmt.Sprint(s.GetScale(), " ", s.Ports[0].Published); got != c.want || len(s.Ports) != 1 || s.Ports[0].Target != 8080 {
+			t.Errorf("with a volume %t: got %s, want %s", c.volume, got, c.want)
+		}
+	}
+}
+
 func TestCompose_networks(t *testing.T) {
 	d := samples.Rich()
 	d.Upstreams[1].Internet = false

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -37,7 +38,7 @@ func TestKubernetes_literalTexts(t *testing.T) {
 	if diff := cmp.Diff(d.Upstreams[0].Health, c.ReadinessProbe.Exec.Command); diff != "" {
 		t.Errorf("probe, not expanded (-want +got)\n%s", diff)
 	}
-	if got := m.deployments["mcpd"].Spec.Template.Spec.Containers[0].Env[1].Value; references(got) || expanded(got) != d.Env[1].Value {
+	if got := m.pods()["mcpd"].Containers[0].Env[1].Value; references(got) || expanded(got) != d.Env[1].Value {
 		t.Errorf("variable %q", got)
 	}
 }
@@ -91,7 +92,7 @@ func (m manifests) mountedFiles(t testing.TB, pod corev1.PodSpec, folder string)
 func TestKubernetes_filePaths(t *testing.T) {
 	d := samples.Rich()
 	m := decoded(t, samples.Written(t, d))
-	pod := m.deployments["mcpd"].Spec.Template.Spec
+	pod := m.pods()["mcpd"]
 	if diff := cmp.Diff(d.ToolFiles, m.mountedFiles(t, pod, toolsFolder)); diff != "" {
 		t.Errorf("tools (-want +got)\n%s", diff)
 	}
@@ -110,7 +111,7 @@ func TestKubernetes_splitConfigMaps(t *testing.T) {
 	if len(m.configMaps) != 4 {
 		t.Errorf("%d ConfigMaps, want config, tools, tools-2 and tools-3", len(m.configMaps))
 	}
-	if diff := cmp.Diff(d.ToolFiles, m.mountedFiles(t, m.deployments["mcpd"].Spec.Template.Spec, toolsFolder)); diff != "" {
+	if diff := cmp.Diff(d.ToolFiles, m.mountedFiles(t, m.pods()["mcpd"], toolsFolder)); diff != "" {
 		t.Error("the files differ")
 	}
 }
@@ -123,7 +124,7 @@ func TestKubernetes_configMapKeys(t *testing.T) {
 		d.ToolFiles[string(rune(0x4e00+i))] = []byte("many of one key")
 	}
 	m := decoded(t, samples.Written(t, d))
-	if diff := cmp.Diff(d.ToolFiles, m.mountedFiles(t, m.deployments["mcpd"].Spec.Template.Spec, toolsFolder)); diff != "" {
+	if diff := cmp.Diff(d.ToolFiles, m.mountedFiles(t, m.pods()["mcpd"], toolsFolder)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
@@ -155,8 +156,7 @@ func TestKubernetes_secretsPerPod(t *testing.T) {
 // that only permitted pods reach them.
 func confinedPods(t testing.TB, m manifests) {
 	t.Helper()
-	for name, deployment := range m.deployments {
-		pod := deployment.Spec.Template.Spec
+	for name, pod := range m.pods() {
 		if len(pod.Containers) != 1 || len(pod.InitContainers) > 0 {
 			t.Fatalf("%s does not have exactly one container", name)
 		}
@@ -208,6 +208,10 @@ func confinedPods(t testing.TB, m manifests) {
 func TestKubernetes_podSecurity(t *testing.T) {
 	confinedPods(t, decoded(t, samples.Written(t, samples.Coding())))
 	confinedPods(t, decoded(t, samples.Written(t, samples.Rich())))
+	confinedPods(t, decoded(t, samples.Written(t, samples.Fleet())))
+	d := samples.Fleet()
+	d.State = true
+	confinedPods(t, decoded(t, samples.Written(t, d)))
 }
 
 func TestKubernetes_egress(t *testing.T) {
@@ -239,6 +243,62 @@ func TestKubernetes_probeHost(t *testing.T) {
 			if get.Path != path || get.Scheme != want || len(get.HTTPHeaders) != 1 || get.HTTPHeaders[0].Name != "Host" || !strings.HasPrefix(get.HTTPHeaders[0].Value, "localhost:80") {
 				t.Errorf("%s: probe of %s is %v", d.Name, path, get)
 			}
+		}
+	}
+}
+
+func TestKubernetes_replicas(t *testing.T) {
+	m := decoded(t, samples.Written(t, samples.Fleet()))
+	spec := m.deployments["mcpd"].Spec
+	update, pod := spec.Strategy.RollingUpdate, spec.Template.Spec
+	if *spec.Replicas != 3 || update.MaxUnavailable.IntValue() != 0 || update.MaxSurge.IntValue() != 1 {
+		t.Errorf("got %d replicas, %v", *spec.Replicas, update)
+	}
+	if budget := m.budgets["mcpd"].Spec; budget.MaxUnavailable.IntValue() != 1 || budget.Selector.MatchLabels[nameLabel] != "mcpd" {
+		t.Errorf("disruption budget %v", budget)
+	}
+	var domains []string
+	for _, c := range pod.TopologySpreadConstraints {
+		domains = append(domains, c.TopologyKey)
+		if c.MaxSkew != 1 || c.WhenUnsatisfiable != corev1.ScheduleAnyway || c.LabelSelector.MatchLabels[nameLabel] != "mcpd" {
+			t.Errorf("spread %v", c)
+		}
+	}
+	if diff := cmp.Diff([]string{"topology.kubernetes.io/zone", "kubernetes.io/hostname"}, domains); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	// The pod is killed only after the sleep, --grace of 90 s and some time to spare.
+	if sleep := pod.Containers[0].Lifecycle.PreStop.Sleep.Seconds; sleep < 5 || *pod.TerminationGracePeriodSeconds < sleep+90+5 {
+		t.Errorf("sleeps %d s of %d s", sleep, *pod.TerminationGracePeriodSeconds)
+	}
+	if args := strings.Join(pod.Containers[0].Args, " "); strings.Contains(args, "--state") || !strings.Contains(args, " --grace 1m30s") {
+		t.Errorf("--state would win over the state block: %s", args)
+	}
+	if got := m.services["mcpd"].Spec.SessionAffinity; got != corev1.ServiceAffinityClientIP {
+		t.Errorf("session affinity %q", got)
+	}
+	if len(m.sets) > 0 || m.claims["mcpd-state"].Name != "" {
+		t.Error("without files of its own, a replica has a volume")
+	}
+}
+
+func TestKubernetes_volumePerReplica(t *testing.T) {
+	d := samples.Fleet()
+	d.State = true
+	for _, d.Replicas = range []int{1, 3} {
+		m := decoded(t, samples.Written(t, d))
+		spec := m.sets["mcpd"].Spec
+		if *spec.Replicas != int32(d.Replicas) || spec.PodManagementPolicy != appsv1.ParallelPodManagement || m.deployments["mcpd"].Name != "" || m.claims["mcpd-state"].Name != "" {
+			t.Errorf("with %d replicas: %v", d.Replicas, spec)
+		}
+		claim, mounted := spec.VolumeClaimTemplates[0], ""
+		for _, mount := range spec.Template.Spec.Containers[0].VolumeMounts {
+			if mount.Name == claim.Name {
+				mounted = mount.MountPath
+			}
+		}
+		if mounted != "/var/lib/mcpd" || claim.Spec.AccessModes[0] != corev1.ReadWriteOnce {
+			t.Errorf("claim %v is mounted at %q", claim, mounted)
 		}
 	}
 }

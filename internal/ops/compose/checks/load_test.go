@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -41,18 +42,28 @@ type manifests struct {
 	services    map[string]corev1.Service
 	claims      map[string]corev1.PersistentVolumeClaim
 	deployments map[string]appsv1.Deployment
+	sets        map[string]appsv1.StatefulSet
 	policies    map[string]networkingv1.NetworkPolicy
+	budgets     map[string]policyv1.PodDisruptionBudget
 }
 
-// decoded returns the objects, strictly decoded into the Kubernetes types.
+// decoded returns the objects of the manifests.
 func decoded(t testing.TB, content map[string]string) manifests {
+	t.Helper()
+	return decodedFrom(t, content, "kubernetes/")
+}
+
+// decodedFrom returns the objects of the files in a folder, strictly decoded into the
+// Kubernetes types.
+func decodedFrom(t testing.TB, content map[string]string, folder string) manifests {
 	t.Helper()
 	m := manifests{
 		map[string]corev1.Namespace{}, map[string]corev1.ConfigMap{}, map[string]corev1.Service{},
-		map[string]corev1.PersistentVolumeClaim{}, map[string]appsv1.Deployment{}, map[string]networkingv1.NetworkPolicy{},
+		map[string]corev1.PersistentVolumeClaim{}, map[string]appsv1.Deployment{}, map[string]appsv1.StatefulSet{},
+		map[string]networkingv1.NetworkPolicy{}, map[string]policyv1.PodDisruptionBudget{},
 	}
 	for _, name := range slices.Sorted(maps.Keys(content)) {
-		if !strings.HasPrefix(name, "kubernetes/") {
+		if !strings.HasPrefix(name, folder) {
 			continue
 		}
 		for document := range strings.SplitSeq(content[name], "\n---\n") {
@@ -76,14 +87,30 @@ func decoded(t testing.TB, content map[string]string) manifests {
 				decode(t, document, head.Metadata.Name, m.claims)
 			case "Deployment":
 				decode(t, document, head.Metadata.Name, m.deployments)
+			case "StatefulSet":
+				decode(t, document, head.Metadata.Name, m.sets)
 			case "NetworkPolicy":
 				decode(t, document, head.Metadata.Name, m.policies)
+			case "PodDisruptionBudget":
+				decode(t, document, head.Metadata.Name, m.budgets)
 			default:
 				t.Fatalf("%s: unexpected kind %q", name, head.Kind)
 			}
 		}
 	}
 	return m
+}
+
+// pods returns the pods of all workloads, by name.
+func (m manifests) pods() map[string]corev1.PodSpec {
+	pods := map[string]corev1.PodSpec{}
+	for name, d := range m.deployments {
+		pods[name] = d.Spec.Template.Spec
+	}
+	for name, s := range m.sets {
+		pods[name] = s.Spec.Template.Spec
+	}
+	return pods
 }
 
 func decode[T any](t testing.TB, document, name string, into map[string]T) {

@@ -15,7 +15,7 @@ import (
 )
 
 // odd are strings that some reader of these files could misinterpret.
-var odd = []string{"", "$", "$$", "${A}", "${A:-b}", "$(A)", "yes", "null", "~", "010", "1e3", "a: b", "a #b", "- a", "*a", "&a", "!a", "%a", "@a", "`a", "{", "[", "'", "\"", "\\", "|", ">-", "\n", "a\nb\n", " a ", "\t", "a\n---\nb", "# a", "é\u2028\u0085\ufeff", "2026-07-28", "0x1F", "<<", "=", "..."}
+var odd = []string{"", "$", "$$", "${A}", "${A:-b}", "$(A)", "yes", "null", "~", "010", "1e3", "a: b", "a #b", "- a", "*a", "&a", "!a", "%a", "@a", "`a", "{", "[", "'", "\"", "\\", "|", ">-", "\n", "a\nb\n", " a ", "\t", "a\n---\nb", "# a", "é\u2028\u0085\ufeff", "2026-07-28", "0x1F", "<<", "=", "...", "{{", "{{ .Values.x }}", "{{{`", "}}", "{{- \"a\" -}}"}
 
 // random returns a random valid deployment.
 func random(r *rand.Rand) compose.Deployment {
@@ -28,6 +28,10 @@ func random(r *rand.Rand) compose.Deployment {
 		Secrets:  []compose.Secret{{Name: "of_env", Environment: "OF_ENV"}, {Name: "of.file", File: some([]string{"/a", "b$", "no"})}},
 		LockText: [][]byte{nil, []byte(text())}[r.IntN(2)],
 		Limits:   compose.Limits{Memory: container.MinMemory + r.Int64N(1<<30), CPU: 1 + r.IntN(4000)},
+		Database: r.IntN(2) == 0, Helm: true,
+	}
+	if d.Database {
+		d.Replicas = r.IntN(5)
 	}
 	for i := range r.IntN(4) {
 		d.ToolFiles[fmt.Sprint(i)+some([]string{"a.hcl", "a/b.hcl", "a_b.hcl", "é/$.md", " "})] = []byte(text() + some([]string{"", "\xff"}))
@@ -79,19 +83,20 @@ func faithful(t testing.TB, d compose.Deployment) {
 	confinedProject(t, p)
 	m := decoded(t, content)
 	confinedPods(t, m)
-	if diff := cmp.Diff(d.ToolFiles, m.mountedFiles(t, m.deployments["mcpd"].Spec.Template.Spec, toolsFolder)); diff != "" {
+	sameChart(t, content, m)
+	if diff := cmp.Diff(d.ToolFiles, m.mountedFiles(t, m.pods()["mcpd"], toolsFolder)); diff != "" {
 		t.Errorf("tools (-want +got)\n%s", diff)
 	}
 	config := map[string][]byte{"mcpd.hcl": d.ConfigText}
 	if d.LockText != nil {
 		config["mcpd.lock"] = d.LockText
 	}
-	if diff := cmp.Diff(config, m.mountedFiles(t, m.deployments["mcpd"].Spec.Template.Spec, configFolder)); diff != "" {
+	if diff := cmp.Diff(config, m.mountedFiles(t, m.pods()["mcpd"], configFolder)); diff != "" {
 		t.Errorf("configuration (-want +got)\n%s", diff)
 	}
 	for i := range d.Upstreams {
 		u := &d.Upstreams[i]
-		service, c := p.Services[container.Host(u.Name)], m.deployments[container.Host(u.Name)].Spec.Template.Spec.Containers[0]
+		service, c := p.Services[container.Host(u.Name)], m.pods()[container.Host(u.Name)].Containers[0]
 		want, byCompose, byKubernetes := map[string]string{}, map[string]string{}, map[string]string{}
 		for name, value := range service.Environment {
 			byCompose[name] = *value
@@ -138,7 +143,7 @@ func FuzzFiles(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, name, image, path, variable, text, target, file, tool string) {
 		d := compose.Deployment{
-			Name: "fuzz", Image: "mcpd", Version: "v1.0.0", Insecure: true, Config: file, Tools: file, ConfigText: []byte(text),
+			Name: "fuzz", Image: "mcpd", Version: "v1.0.0", Insecure: true, Helm: true, Config: file, Tools: file, ConfigText: []byte(text),
 			ToolFiles: map[string][]byte{tool: []byte(text)}, Secrets: []compose.Secret{{Name: "of_file", File: file}},
 			Upstreams: []compose.Upstream{{
 				Name: name, Image: image, Port: 8001, Path: path, Command: []string{text, path}, Health: []string{"x", text},

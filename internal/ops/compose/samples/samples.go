@@ -5,6 +5,7 @@ package samples
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcpd/mcpd/internal/ops/compose"
 )
@@ -68,6 +69,18 @@ func Rich() compose.Deployment {
 			{Name: "memory", Image: "memory@sha256:" + strings.Repeat("0a", 32), Port: 8083, Volumes: []compose.Volume{{Name: "shared", Host: "./shared", Target: "/data"}, {Name: "repositories", Target: "/data/r", ReadOnly: true, Size: 10 << 30}}},
 		},
 	}
+}
+
+// Fleet is a deployment of replicas that share a database, with a chart.
+func Fleet() compose.Deployment {
+	d := Rich()
+	d.Name, d.Database, d.State, d.Replicas, d.Grace, d.Helm = "fleet", true, false, 3, 90*time.Second, true
+	d.ToolFiles["templates.md"] = []byte("{{ .Values.secret }} and {{- \"}}\" \\ `{{{`\n\t{{/* end */}}\n")
+	d.Upstreams[0].Health = append(d.Upstreams[0].Health, "{{ now }}")
+	d.Upstreams[1].Env = []compose.Variable{{Name: "CRM", Secret: "crm_token"}, {Name: "FORMAT", Value: "{{.ID}}"}}
+	d.Secrets = append(d.Secrets, compose.Secret{Name: "database", File: "secrets/database"}, compose.Secret{Name: "state_key", File: "secrets/state_key"})
+	d.Reads = append(d.Reads, "database", "state_key")
+	return d
 }
 
 // Written returns the content of each file of a valid deployment.
