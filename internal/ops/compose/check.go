@@ -95,6 +95,8 @@ func (p *problems) replicas(d *Deployment) {
 		p.add("replicas: %d is not between 1 and %d", d.Replicas, MaxReplicas)
 	case d.Replicas > 1 && !d.Database:
 		p.add("replicas: " + onlyDatabase)
+	case d.Peers != 0 && (!container.IsPort(d.Peers) || d.Peers == d.Port || !d.Database):
+		p.add("replicas: the port for their own requests, %d, is not another one between %d and %d, or they do not share a state", d.Peers, container.MinPort, container.MaxPort)
 	case d.Port+d.Replicas-1 > container.MaxPort && !d.State:
 		p.add("replicas: Compose publishes a port for each, but there are fewer than %d ports from %d", d.Replicas, d.Port)
 	}

@@ -74,6 +74,9 @@ type Deployment struct {
 	// each one has a volume of its own. Compose, which runs on one machine, then has
 	// only one.
 	Replicas int
+	// Peers is the port for requests that replicas forward to each other. 0 means that
+	// they forward none, so that each client must keep its replica.
+	Peers int
 	// Grace is the time for running calls of mcpd at shutdown, in whole seconds; 0 means
 	// [DefaultGrace].
 	Grace time.Duration

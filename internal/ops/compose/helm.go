@@ -107,7 +107,7 @@ func (d *Deployment) values() (File, error) {
 		is("image", d.Image),
 		is("resources", d.Limits.resources()),
 		is("secret", secretsName).because("The name of the Secret.").when(len(d.used()) > 0),
-		is("sessionAffinity", "ClientIP").because("None, if a load balancer sends each client to the same pod.").when(d.Database),
+		is("sessionAffinity", "ClientIP").because("None, if a load balancer sends each client to the same pod.").when(d.sticky()),
 		is("serviceType", word("null")).because("LoadBalancer or NodePort; null means ClusterIP."),
 		is("storageClass", word("null")).because("The class of claims; null means the default of the cluster."),
 		empty("podAnnotations").because("Settings of the pods of mcpd."),

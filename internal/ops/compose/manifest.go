@@ -209,7 +209,7 @@ func (o *objects) reachable(name string, port int) *yaml.Map {
 	if name == "mcpd" {
 		settings = []member{
 			is("type", o.setting("toJson .Values.serviceType")),
-			is("sessionAffinity", o.value(".Values.sessionAffinity | quote", "ClientIP")).when(o.Database).
+			is("sessionAffinity", o.value(".Values.sessionAffinity | quote", "ClientIP")).when(o.sticky()).
 				because("A session of an MCP revision before 2026-07-28 lives in one replica."),
 		}
 	}
@@ -284,11 +284,15 @@ func (o *objects) serverPolicy() *yaml.Map {
 		is("namespaceSelector", mapping()),
 		is("podSelector", mapping(is("matchLabels", mapping(is(clientLabel, "true"))))),
 	)}).because(o.why() + ": only pods with this label, in any namespace, may call it.")
-	return o.policy("to-mcpd", selected("mcpd"),
-		[]any{mapping(clients.when(o.Insecure), is("ports", []any{tcp("http")}))},
-		[]any{mapping()},
-	)
+	ingress := []any{mapping(clients.when(o.Insecure), is("ports", []any{tcp("http")}))}
+	if o.Peers != 0 {
+		ingress = append(ingress, mapping(is("from", []any{mapping(is("podSelector", selected("mcpd")))}), is("ports", []any{tcp("peers")})))
+	}
+	return o.policy("to-mcpd", selected("mcpd"), ingress, []any{mapping()})
 }
+
+// sticky reports whether a client must keep its replica.
+func (d *Deployment) sticky() bool { return d.Database && d.Peers == 0 }
 
 // why describes the access control of an insecure mcpd.
 func (d *Deployment) why() string {

@@ -29,6 +29,7 @@ type pod struct {
 	args   []string
 	env    []any
 	port   int
+	peers  int // the port for other replicas, or 0
 	probes []member
 	user   int
 	// resources are the requests and limits.
@@ -69,7 +70,7 @@ func (o *objects) serverPod() pod {
 		},
 	}
 	if o.Database {
-		p.linger = linger
+		p.linger, p.peers = linger, o.Peers
 		p.settings = append(p.settings, is("topologySpreadConstraints", []any{spread("topology.kubernetes.io/zone"), spread("kubernetes.io/hostname")}))
 	}
 	switch {
@@ -196,12 +197,16 @@ func (p pod) spec() *yaml.Map {
 }
 
 func (p pod) container(mounts []any) *yaml.Map {
+	ports := []any{mapping(is("name", "http"), is("containerPort", number(p.port)))}
+	if p.peers != 0 {
+		ports = append(ports, mapping(is("name", "peers"), is("containerPort", number(p.peers))))
+	}
 	return mapping(append(append([]member{
 		is("name", p.name),
 		is("image", p.image),
 		is("args", literals(p.args)),
 		is("env", p.env),
-		is("ports", []any{mapping(is("name", "http"), is("containerPort", number(p.port)))}),
+		is("ports", ports),
 	}, p.probes...),
 		is("lifecycle", mapping(is("preStop", mapping(is("sleep", mapping(is("seconds", number(p.linger)))))))).
 			when(p.linger > 0).because("Kubernetes tells load balancers at the same time that this pod is going."),

@@ -26,6 +26,7 @@ func TestFiles_errors(t *testing.T) {
 		{func(d *compose.Deployment) { d.Replicas = -1 }, "replicas: -1 is not between 1 and 1000"},
 		{func(d *compose.Deployment) { d.Replicas = 2 }, "replicas: several replicas need a state that they share: name a PostgreSQL database in a state block of mcpd.hcl, and run mcpd compose without --state"},
 		{func(d *compose.Deployment) { d.Replicas, d.Database, d.State, d.Port = 3, true, false, 65534 }, "replicas: Compose publishes a port for each, but there are fewer than 3 ports from 65534"},
+		{func(d *compose.Deployment) { d.Peers = 7443 }, "replicas: the port for their own requests, 7443, is not another one between 1024 and 65535, or they do not share a state"},
 		{func(d *compose.Deployment) { d.Grace = 1500 * time.Millisecond }, "grace: 1.5s is not a number of seconds up to an hour"},
 		{func(d *compose.Deployment) { d.Auth = false }, "listen: serving beyond loopback needs auth and tls blocks; to serve without them, use --insecure-listen"},
 		{func(d *compose.Deployment) { d.Config = "/etc/mcpd.hcl" }, `config: "/etc/mcpd.hcl" is not relative to the directory of docker-compose.yml`},

@@ -282,6 +282,25 @@ func TestKubernetes_replicas(t *testing.T) {
 	}
 }
 
+func TestKubernetes_replicasForward(t *testing.T) {
+	d := samples.Fleet()
+	d.Peers = 7443
+	content := samples.Written(t, d)
+	m := decoded(t, content)
+	sameChart(t, content, m)
+	if got := m.services["mcpd"].Spec; got.SessionAffinity != "" || len(got.Ports) != 1 {
+		t.Errorf("service %v", got)
+	}
+	if ports := m.pods()["mcpd"].Containers[0].Ports; len(ports) != 2 || ports[1].Name != "peers" || ports[1].ContainerPort != 7443 {
+		t.Errorf("ports %v", ports)
+	}
+	rules := m.policies["to-mcpd"].Spec.Ingress
+	if len(rules) != 2 || len(rules[0].From) > 0 || rules[0].Ports[0].Port.StrVal != "http" || rules[1].Ports[0].Port.StrVal != "peers" ||
+		len(rules[1].From) != 1 || rules[1].From[0].NamespaceSelector != nil || rules[1].From[0].PodSelector.MatchLabels[nameLabel] != "mcpd" {
+		t.Errorf("ingress %v", rules)
+	}
+}
+
 func TestKubernetes_volumePerReplica(t *testing.T) {
 	d := samples.Fleet()
 	d.State = true

@@ -31,7 +31,7 @@ func random(r *rand.Rand) compose.Deployment {
 		Database: r.IntN(2) == 0, Helm: true,
 	}
 	if d.Database {
-		d.Replicas = r.IntN(5)
+		d.Replicas, d.Peers = r.IntN(5), []int{0, 1023 + 64000}[r.IntN(2)]
 	}
 	for i := range r.IntN(4) {
 		d.ToolFiles[fmt.Sprint(i)+some([]string{"a.hcl", "a/b.hcl", "a_b.hcl", "é/$.md", " "})] = []byte(text() + some([]string{"", "\xff"}))
