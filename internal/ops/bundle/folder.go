@@ -29,7 +29,7 @@ type record struct {
 	Name   string `json:"name"`
 	Serial int64  `json:"serial"`
 	Digest string `json:"digest"`
-	// Tag is the entity tag of the bundle at its source, and Source names the source.
+	// Tag is the entity tag of the bundle at its source, and Source the ID of the source.
 	Tag    string `json:"tag,omitempty"`
 	Source string `json:"source,omitempty"`
 }

@@ -18,10 +18,11 @@ import (
 	"github.com/mcpd/mcpd/internal/base/truncate"
 )
 
-// Options configure a [Follower]. All fields are required.
+// Options configure a [Follower]. All fields but one source are required.
 type Options struct {
-	// Source is the path of a file, or an https URL.
+	// Source is the path of a file, or an https URL. If Remote is set, bundles come from there.
 	Source string
+	Remote Remote
 	// Trust returns the trust file. It is read at each check, so that keys can be replaced while
 	// the server runs.
 	Trust func() ([]byte, error)
@@ -56,6 +57,7 @@ type Follower struct {
 	floor   record  // the highest activated bundle
 	unsaved bool    // floor could not be written
 	refused refusal
+	behind  attempt
 
 	// guarded by mu
 	mu     sync.Mutex
@@ -73,6 +75,14 @@ type refusal struct {
 }
 
 const refusalTime = time.Hour
+
+// attempt is the last attempt to activate the stored bundles above the active one. It is repeated
+// as for a [refusal], even if the source cannot be reached.
+type attempt struct {
+	at    time.Time
+	trust [sha256.Size]byte // of the trust file
+	err   error             // why the floor is not in service; nil if it is
+}
 
 // maxProblem bounds [Status].Problem, in bytes: the files of a bundle decide about its length.
 const maxProblem = 1 << 10
@@ -108,9 +118,11 @@ func newFollower(o Options, d disk) (*Follower, error) {
 	if _, err := f.trust(); err != nil {
 		return nil, err
 	}
-	var err error
-	if f.source, err = newSource(o.Source, f.folder, o.Wait); err != nil {
-		return nil, err
+	if f.source = (&source{remote: o.Remote}); o.Remote == nil {
+		var err error
+		if f.source, err = newSource(o.Source, f.folder, o.Wait); err != nil {
+			return nil, err
+		}
 	}
 	f.status.Source = f.source.String()
 	return f, nil
@@ -136,22 +148,53 @@ func (f *Follower) Start(ctx context.Context, activate Activate) error {
 	if f.floor, err = f.folder.record(); err != nil {
 		f.options.Logger.Warn("read bundle record", slog.String("error", err.Error()))
 	}
-	serials, err := f.folder.serials()
+	f.resetFloor(trust)
+	problem, err := f.activateStored(ctx, trust, activate)
 	if err != nil {
 		return err
 	}
-	var problem error
+	if f.active == nil {
+		if _, err := f.take(ctx, activate); err != nil {
+			return fmt.Errorf("no bundle to serve: %w", err)
+		}
+		f.report(nil)
+	} else if problem != nil {
+		f.report(problem)
+	}
+	return nil
+}
+
+// resetFloor forgets the serial numbers of another name than the one in the trust file. Who may
+// change that file decides that a new sequence of bundles begins.
+func (f *Follower) resetFloor(trust *Trust) {
+	if trust.name != "" && f.floor.Name != trust.name {
+		f.floor = record{}
+	}
+}
+
+// activateStored activates the highest bundle of the directory that is above the active one and
+// passes all checks. problem says why a higher one does not; err is an error of the server.
+func (f *Follower) activateStored(ctx context.Context, trust *Trust, activate Activate) (problem, err error) {
+	serials, err := f.folder.serials()
+	if err != nil {
+		return nil, err
+	}
+	f.behind = attempt{}
 	for _, serial := range serials {
+		if f.active != nil && serial <= f.active.Manifest.Serial {
+			break
+		}
 		b, err := f.stored(serial, trust)
 		if err == nil {
 			err = activate(ctx, b.Files())
 			var files diag.List
 			if err != nil && !errors.As(err, &files) {
-				return err // of the server, not of the bundle
+				f.behind.err = fmt.Errorf("load bundle %d: %w", serial, err)
+				return nil, err
 			}
 		}
 		if err == nil {
-			if b.Manifest.Serial < f.floor.Serial {
+			if serial < f.floor.Serial {
 				problem = cmp.Or(problem, fmt.Errorf("bundle %d is missing in the directory", f.floor.Serial))
 			}
 			if b.Digest == f.floor.Digest {
@@ -159,19 +202,15 @@ func (f *Follower) Start(ctx context.Context, activate Activate) error {
 			} else {
 				f.activated(b, "", "")
 			}
-			if problem != nil {
-				f.report(problem)
-			}
-			return nil
+			break
 		}
 		problem = cmp.Or(problem, fmt.Errorf("bundle %d in the directory: %w", serial, err))
 		f.options.Logger.Warn("skip stored bundle", slog.Int64("serial", serial), slog.String("error", err.Error()))
 	}
-	if _, err := f.take(ctx, activate); err != nil {
-		return fmt.Errorf("no bundle to serve: %w", err)
+	if f.active != nil && f.active.Manifest.Serial < f.floor.Serial {
+		f.behind = attempt{f.options.Now(), trust.digest, problem}
 	}
-	f.report(nil)
-	return nil
+	return problem, nil
 }
 
 // stored reads and verifies a bundle of the directory.
@@ -230,7 +269,7 @@ func (f *Follower) Run(ctx context.Context, activate Activate) {
 			return
 		case <-time.After(delay):
 		case <-f.again:
-			f.refused = refusal{}
+			f.refused, f.behind.at = refusal{}, time.Time{}
 		}
 	}
 }
@@ -258,26 +297,34 @@ func (f *Follower) take(ctx context.Context, activate Activate) (held bool, err 
 	if age := f.options.Now().Sub(f.refused.at); age.Abs() > refusalTime {
 		f.refused = refusal{}
 	}
+	f.resetFloor(trust)
+	if age := f.options.Now().Sub(f.behind.at); f.behind.err != nil && (age.Abs() > refusalTime || trust.digest != f.behind.trust) {
+		if _, err := f.activateStored(ctx, trust, activate); err != nil {
+			return false, fmt.Errorf("load stored bundle: %w", err)
+		}
+	}
 	got, err := f.source.fetch(ctx, f.tag())
 	switch {
+	case err != nil && f.behind.err != nil:
+		return false, fmt.Errorf("%w; fetch bundle: %w", f.behind.err, err)
 	case err != nil:
 		return false, fmt.Errorf("fetch bundle: %w", err)
-	case got.unchanged && f.refused.err == nil:
-		return got.held, trust.Verify(f.active) // the trust file may have changed
-	case got.unchanged:
-		return got.held, f.refused.err
+	case got.Unchanged && f.refused.err == nil:
+		return got.Held, trust.Verify(f.active) // the trust file may have changed
+	case got.Unchanged:
+		return got.Held, f.refused.err
 	}
-	sum := sha256.Sum256(got.data)
+	sum := sha256.Sum256(got.Data)
 	if f.refused.err != nil && sum == f.refused.digest {
-		f.refused.tag = got.tag
-		return got.held, f.refused.err
+		f.refused.tag = got.Tag
+		return got.Held, f.refused.err
 	}
 	lasting, err := f.consider(ctx, got, trust, activate)
 	f.refused = refusal{}
 	if lasting {
-		f.refused = refusal{f.options.Now(), trust.digest, got.tag, sum, err}
+		f.refused = refusal{f.options.Now(), trust.digest, got.Tag, sum, err}
 	}
-	return got.held, err
+	return got.Held, err
 }
 
 // tag returns the tag of the version at the source that needs no further look.
@@ -285,7 +332,7 @@ func (f *Follower) tag() string {
 	switch {
 	case f.refused.err != nil:
 		return f.refused.tag
-	case f.active != nil && f.active.Digest == f.floor.Digest && f.floor.Source == f.source.String():
+	case f.active != nil && f.active.Digest == f.floor.Digest && f.floor.Source == f.source.id():
 		return f.floor.Tag
 	}
 	return ""
@@ -293,13 +340,13 @@ func (f *Follower) tag() string {
 
 // consider activates a bundle of the source if all checks pass. lasting means that the error
 // comes from the content, so that another try makes no difference.
-func (f *Follower) consider(ctx context.Context, got fetched, trust *Trust, activate Activate) (lasting bool, err error) {
-	b, err := Read(got.data)
+func (f *Follower) consider(ctx context.Context, got Fetched, trust *Trust, activate Activate) (lasting bool, err error) {
+	b, err := Read(got.Data)
 	if err == nil {
 		err = trust.Verify(b)
 	}
 	if err != nil {
-		return got.exact, err // else the transfer may be the cause
+		return got.Exact, err // else the transfer may be the cause
 	}
 	if err := f.accepts(b); err != nil {
 		return true, fmt.Errorf("refuse bundle: %w", err)
@@ -312,11 +359,8 @@ func (f *Follower) consider(ctx context.Context, got fetched, trust *Trust, acti
 	if err := m.Usable(f.options.Version, now); err != nil {
 		return true, fmt.Errorf("refuse bundle %d: %w", m.Serial, err)
 	}
-	stored, err := f.folder.disk.read(fileOf(m.Serial))
-	if err != nil || !bytes.Equal(stored, got.data) {
-		if err := f.folder.disk.replace(fileOf(m.Serial), got.data); err != nil {
-			return false, fmt.Errorf("store bundle %d: %w", m.Serial, err)
-		}
+	if b, err = f.store(b, got.Data, trust); err != nil {
+		return false, fmt.Errorf("store bundle %d: %w", m.Serial, err)
 	}
 	if !known {
 		if err := activate(ctx, b.Files()); err != nil {
@@ -328,8 +372,30 @@ func (f *Follower) consider(ctx context.Context, got fetched, trust *Trust, acti
 			return lasting, err
 		}
 	}
-	f.activated(b, got.tag, f.source.String())
+	f.activated(b, got.Tag, f.source.id())
 	return false, nil
+}
+
+// store writes a verified bundle to the directory, unless that has it. The signatures that it has
+// there stay: a source may add others, and cannot take any away. store returns the stored bundle.
+func (f *Follower) store(b *Bundle, data []byte, trust *Trust) (*Bundle, error) {
+	name := fileOf(b.Manifest.Serial)
+	before, err := f.folder.disk.read(name)
+	if err == nil && bytes.Equal(before, data) {
+		return b, nil
+	}
+	if stored, err := Read(before); err == nil && stored.Digest == b.Digest {
+		merged := trust.merge(stored, b)
+		if merged == stored {
+			return stored, nil
+		}
+		text, err := merged.encode()
+		if err != nil { // it would be too large
+			return stored, trust.Verify(stored)
+		}
+		b, data = merged, text
+	}
+	return b, f.folder.disk.replace(name, data)
 }
 
 // activated records that a bundle is in service, and the tag that it has at a source.
@@ -341,6 +407,9 @@ func (f *Follower) activated(b *Bundle, tag, source string) {
 	f.active = b
 	if now := (record{m.Name, m.Serial, b.Digest, tag, source}); m.Serial >= f.floor.Serial && now != f.floor {
 		f.floor, f.unsaved = now, true
+	}
+	if m.Serial >= f.floor.Serial {
+		f.behind = attempt{}
 	}
 	f.save()
 	f.mu.Lock()

@@ -287,10 +287,11 @@ func (w *cutWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// server stands for an engine: it counts activations, and refuses files with the text broken.
+// server stands for an engine: it counts loads and activations, and refuses files with the text
+// broken, or with that in the field.
 type server struct {
-	activations int
-	text        string
+	loads, activations int
+	text, broken       string
 }
 
 func (s *server) activate(_ context.Context, files fs.FS) error {
@@ -298,7 +299,8 @@ func (s *server) activate(_ context.Context, files fs.FS) error {
 	if err != nil {
 		return err
 	}
-	if bytes.Contains(text, []byte("broken")) {
+	s.loads++
+	if bytes.Contains(text, []byte("broken")) || s.broken != "" && bytes.Contains(text, []byte(s.broken)) {
 		return diag.List{{Code: "test-failed", Summary: "a test fails"}}
 	}
 	if bytes.Contains(text, []byte("busy")) {

@@ -285,6 +285,38 @@ func (t *Trust) Verify(b *Bundle) error {
 	return fmt.Errorf("verify bundle: %d of %d required signatures by trusted keys%s", len(valid), t.threshold, also.String())
 }
 
+// merge returns a bundle with the signatures of another copy of it. It removes a signature only to
+// make room for one by a trusted key. It returns b if the other copy adds nothing.
+func (t *Trust) merge(b, other *Bundle) *Bundle {
+	list := slices.Clone(b.signatures)
+	for _, text := range other.signatures {
+		signer := t.signer(text, b.manifest)
+		useless := func(s string) bool { return t.signer(s, b.manifest) == "" }
+		switch {
+		case slices.Contains(list, text), signer != "" && slices.ContainsFunc(list, func(s string) bool { return t.signer(s, b.manifest) == signer }):
+		case len(list) < maxSignatures:
+			list = append(list, text)
+		case signer != "" && slices.ContainsFunc(list, useless):
+			list[slices.IndexFunc(list, useless)] = text
+		}
+	}
+	if slices.Equal(list, b.signatures) {
+		return b
+	}
+	merged := *b
+	merged.signatures = list
+	return &merged
+}
+
+// signer returns the ID of the trusted key that made a signature, or "".
+func (t *Trust) signer(signature string, manifest []byte) string {
+	id := signerOf(signature, manifest)
+	if key, known := t.keys[id]; known && verifies(signature, manifest, key) {
+		return id
+	}
+	return ""
+}
+
 // signerOf returns the key ID in a signature, or "".
 func signerOf(signature string, manifest []byte) string {
 	parsed, err := jose.ParseDetached(signature, manifest, algorithms)

@@ -3,6 +3,8 @@ package bundle
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,32 +18,42 @@ import (
 	"time"
 )
 
-// source is where bundles come from: a file, or a web server.
+// Remote is a source of bundles that this package does not know, such as a registry.
+type Remote interface {
+	// String names the source, without secrets.
+	String() string
+	// Fetch returns the current bundle, unless tag, of an earlier answer, names it.
+	Fetch(ctx context.Context, tag string) (Fetched, error)
+}
+
+// source is where bundles come from: a file, a web server, or something else.
 type source struct {
 	path   string // of a file
 	url    *url.URL
+	remote Remote
 	client *http.Client
 	folder folder // for a download that was interrupted
 	wait   time.Duration
 	chunk  int // bytes that are kept at once
 }
 
-// fetched is the answer of a source.
-type fetched struct {
-	data []byte
-	// tag names the version at the source: an entity tag, or the time and size of a file; "" if
-	// unknown.
-	tag string
-	// unchanged means that the source still has the version that was asked about. data is empty.
-	unchanged bool
-	// held means that the source waited before it answered, as Prefer: wait asks (RFC 7240).
-	held bool
-	// exact means that data is as the source sent it in one piece.
-	exact bool
+// Fetched is the answer of a source.
+type Fetched struct {
+	// Data is the bundle, of at most MaxSize bytes.
+	Data []byte
+	// Tag names the version at the source: an entity tag, the digest of a manifest, or the time and
+	// size of a file; "" if unknown.
+	Tag string
+	// Unchanged means that the source still has the version that was asked about. Data is empty.
+	Unchanged bool
+	// Held means that the source waited before it answered, as Prefer: wait asks (RFC 7240).
+	Held bool
+	// Exact means that Data is as the source sent it in one piece.
+	Exact bool
 }
 
-// idle bounds the time in which a server sends nothing.
-const idle = 30 * time.Second
+// Idle bounds the time in which a server sends nothing.
+const Idle = 30 * time.Second
 
 // errInterrupted is the error of a download that the next request continues.
 var errInterrupted = errors.New("the download was interrupted")
@@ -58,10 +70,16 @@ func newSource(from string, f folder, wait time.Duration) (*source, error) {
 	if err := checkURL(u); err != nil {
 		return nil, err
 	}
+	return &source{url: u, client: NewClient(wait), folder: f, wait: wait, chunk: 64 << 10}, nil
+}
+
+// NewClient returns a client for servers of bundles. It sends no request over plain HTTP except to
+// this machine, and follows few redirects. A server may wait before it answers.
+func NewClient(wait time.Duration) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.ResponseHeaderTimeout = wait + idle
+	transport.ResponseHeaderTimeout = wait + Idle
 	transport.DisableCompression = true // which would change the tag and the ranges
-	client := &http.Client{Transport: transport, CheckRedirect: func(r *http.Request, via []*http.Request) error {
+	return &http.Client{Transport: checkedTransport{transport}, CheckRedirect: func(r *http.Request, via []*http.Request) error {
 		if len(via) > 5 {
 			return errors.New("more than 5 redirects")
 		}
@@ -71,29 +89,59 @@ func newSource(from string, f folder, wait time.Duration) (*source, error) {
 		r.Header.Del("Referer") // it has the query of the URL
 		return checkURL(r.URL)
 	}}
-	return &source{url: u, client: client, folder: f, wait: wait, chunk: 64 << 10}, nil
+}
+
+// checkedTransport checks the URL of each request.
+type checkedTransport struct{ *http.Transport }
+
+func (t checkedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := checkURL(r.URL); err != nil {
+		return nil, err
+	}
+	return t.Transport.RoundTrip(r)
 }
 
 func checkURL(u *url.URL) error {
-	host := u.Hostname()
-	ip := net.ParseIP(host)
-	if u.Scheme == "https" || u.Scheme == "http" && (host == "localhost" || ip != nil && ip.IsLoopback()) {
+	if u.Scheme == "https" || u.Scheme == "http" && IsLoopback(u.Hostname()) {
 		return nil
 	}
 	return errors.New("bundles come from https, or from http on this machine")
 }
 
+// IsLoopback reports whether a host is this machine.
+func IsLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
 // String returns the source without credentials and the query, which may have a token.
 func (s *source) String() string {
-	if s.url == nil {
+	switch {
+	case s.remote != nil:
+		return s.remote.String()
+	case s.url == nil:
 		return s.path
 	}
 	return (&url.URL{Scheme: s.url.Scheme, Host: s.url.Host, Path: s.url.Path}).String()
 }
 
+// id tells the source from others, also if only credentials or the query differ. It is a hash, as
+// these may be secret.
+func (s *source) id() string {
+	name := s.String()
+	if s.url != nil {
+		name = s.url.String()
+	}
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:])
+}
+
 // fetch returns the current bundle, unless its tag is the given one.
-func (s *source) fetch(ctx context.Context, tag string) (fetched, error) {
-	if s.url == nil {
+func (s *source) fetch(ctx context.Context, tag string) (Fetched, error) {
+	switch {
+	case s.remote != nil:
+		return s.remote.Fetch(ctx, tag)
+	case s.url == nil:
 		return s.readFile(tag)
 	}
 	got, err := s.download(ctx, tag)
@@ -104,32 +152,32 @@ func (s *source) fetch(ctx context.Context, tag string) (fetched, error) {
 	return got, err
 }
 
-func (s *source) readFile(tag string) (fetched, error) {
+func (s *source) readFile(tag string) (Fetched, error) {
 	info, err := os.Stat(s.path)
 	if err != nil {
-		return fetched{}, err
+		return Fetched{}, err
 	}
 	now := fmt.Sprintf("%d-%d", info.ModTime().UnixNano(), info.Size())
 	if now == tag {
-		return fetched{tag: tag, unchanged: true}, nil
+		return Fetched{Tag: tag, Unchanged: true}, nil
 	}
 	data, err := readFile(s.path)
-	return fetched{data: data, tag: now, exact: true}, err
+	return Fetched{Data: data, Tag: now, Exact: true}, err
 }
 
 // part describes an interrupted download.
 type part struct {
-	URL string `json:"url"`
-	Tag string `json:"tag"`
+	Source string `json:"source"` // its ID
+	Tag    string `json:"tag"`
 }
 
 // download requests the bundle. If an earlier download was interrupted, it requests the rest.
-func (s *source) download(ctx context.Context, tag string) (fetched, error) {
+func (s *source) download(ctx context.Context, tag string) (Fetched, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url.String(), nil)
 	if err != nil {
-		return fetched{}, err
+		return Fetched{}, err
 	}
 	have, kept := s.kept()
 	if len(have) > 0 {
@@ -142,52 +190,52 @@ func (s *source) download(ctx context.Context, tag string) (fetched, error) {
 	}
 	response, err := s.client.Do(request)
 	if err != nil {
-		return fetched{}, err
+		return Fetched{}, err
 	}
 	defer response.Body.Close()
-	got := fetched{tag: tagOf(response), held: strings.Contains(response.Header.Get("Preference-Applied"), "wait")}
+	got := Fetched{Tag: tagOf(response), Held: strings.Contains(response.Header.Get("Preference-Applied"), "wait")}
 	switch {
 	case response.StatusCode == http.StatusNotModified && tag != "":
-		return fetched{tag: tag, unchanged: true, held: got.held}, nil
-	case response.StatusCode == http.StatusPartialContent && len(have) > 0 && got.tag == kept.Tag && startsAt(response, len(have)):
+		return Fetched{Tag: tag, Unchanged: true, Held: got.Held}, nil
+	case response.StatusCode == http.StatusPartialContent && len(have) > 0 && got.Tag == kept.Tag && startsAt(response, len(have)):
 	case response.StatusCode == http.StatusOK:
 		have = nil
 		if err := s.drop(); err != nil {
-			return fetched{}, err
+			return Fetched{}, err
 		}
 	case response.StatusCode == http.StatusPartialContent, response.StatusCode == http.StatusRequestedRangeNotSatisfiable:
-		return fetched{}, errors.Join(errors.New("the server cannot continue the download"), s.drop())
+		return Fetched{}, errors.Join(errors.New("the server cannot continue the download"), s.drop())
 	default:
-		return fetched{}, fmt.Errorf("the server answered %d %s", response.StatusCode, http.StatusText(response.StatusCode))
+		return Fetched{}, fmt.Errorf("the server answered %d %s", response.StatusCode, http.StatusText(response.StatusCode))
 	}
-	got.exact = have == nil && response.ContentLength >= 0
+	got.Exact = have == nil && response.ContentLength >= 0
 	if response.ContentLength > MaxSize-int64(len(have)) {
-		return fetched{}, fmt.Errorf("the server sends more than %d bytes", MaxSize)
+		return Fetched{}, fmt.Errorf("the server sends more than %d bytes", MaxSize)
 	}
-	if have == nil && isStrong(got.tag) {
-		if err := s.keep(got.tag); err != nil {
-			return fetched{}, err
+	if have == nil && isStrong(got.Tag) {
+		if err := s.keep(got.Tag); err != nil {
+			return Fetched{}, err
 		}
 	}
-	stalled := time.AfterFunc(idle, func() { cancel(fmt.Errorf("the server sent nothing for %s", idle)) })
+	stalled := time.AfterFunc(Idle, func() { cancel(fmt.Errorf("the server sent nothing for %s", Idle)) })
 	defer stalled.Stop()
 	chunk := make([]byte, s.chunk)
-	for got.data = have; ; stalled.Reset(idle) {
+	for got.Data = have; ; stalled.Reset(Idle) {
 		n, err := response.Body.Read(chunk)
-		if len(got.data)+n > MaxSize {
-			return fetched{}, errors.Join(fmt.Errorf("the server sends more than %d bytes", MaxSize), s.drop())
+		if len(got.Data)+n > MaxSize {
+			return Fetched{}, errors.Join(fmt.Errorf("the server sends more than %d bytes", MaxSize), s.drop())
 		}
-		got.data = append(got.data, chunk[:n]...)
+		got.Data = append(got.Data, chunk[:n]...)
 		if errors.Is(err, io.EOF) {
 			return got, s.drop()
 		}
-		if n > 0 && isStrong(got.tag) {
+		if n > 0 && isStrong(got.Tag) {
 			if err := s.folder.disk.extend(partName, chunk[:n]); err != nil {
-				return fetched{}, errors.Join(fmt.Errorf("keep download: %w", err), s.drop())
+				return Fetched{}, errors.Join(fmt.Errorf("keep download: %w", err), s.drop())
 			}
 		}
 		if err != nil {
-			return fetched{}, fmt.Errorf("%w after %d bytes: %w", errInterrupted, len(got.data), cmp.Or(context.Cause(ctx), err))
+			return Fetched{}, fmt.Errorf("%w after %d bytes: %w", errInterrupted, len(got.Data), cmp.Or(context.Cause(ctx), err))
 		}
 	}
 }
@@ -214,7 +262,7 @@ func isStrong(tag string) bool { return strings.HasPrefix(tag, `"`) }
 func (s *source) kept() ([]byte, part) {
 	var p part
 	text, err := s.folder.disk.read(partRecord)
-	if err != nil || json.Unmarshal(text, &p) != nil || p.URL != s.String() || !isStrong(p.Tag) {
+	if err != nil || json.Unmarshal(text, &p) != nil || p.Source != s.id() || !isStrong(p.Tag) {
 		return nil, part{}
 	}
 	have, err := s.folder.disk.read(partName)
@@ -226,7 +274,7 @@ func (s *source) kept() ([]byte, part) {
 
 // keep starts to keep a download.
 func (s *source) keep(tag string) error {
-	text, err := json.Marshal(part{URL: s.String(), Tag: tag})
+	text, err := json.Marshal(part{Source: s.id(), Tag: tag})
 	if err == nil {
 		err = s.folder.disk.replace(partRecord, text)
 	}
