@@ -3,6 +3,9 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"io/fs"
+	"os"
+	"slices"
 	"testing"
 	"testing/fstest"
 
@@ -57,3 +60,62 @@ func TestFiles_lockInFS(t *testing.T) {
 		t.Errorf("a lock file with an error: %v", err)
 	}
 }
+
+// TestReload_candidate loads files that replace the serving ones, with another lock file, and whose
+// test fails. The lock file and the status of the serving files must stay in effect, also when an
+// upstream server changes after that.
+func TestReload_candidate(t *testing.T) {
+	up, lock, beside := newChangingUpstream(t, "read", "write"), newLock(t), newLock(t)
+	config := upstreamAt(up.url)
+	lockOf := func(path string) fstest.MapFS {
+		acceptTools(t, path, config)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return files("mcpd.hcl", config, "mcpd.lock", string(text))
+	}
+	serving := lockOf(lock)
+	up.add("write", other)
+	candidate := lockOf(beside) // which accepts the changed tool
+	candidate["tools.d/a.hcl"] = &fstest.MapFile{Data: []byte("tool \"one\" {\n  run = \"return 1;\"\n}\ntest \"is two\" {\n  tool = \"one\"\n  expect { output = 2 }\n}\n")}
+
+	var all switchedFS
+	all.FS = serving
+	tools, err := fs.Sub(&all, "tools.d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	serving["tools.d/b.hcl"] = &fstest.MapFile{Data: []byte("tool \"two\" {\n  run = \"return 2;\"\n}\n")}
+	var said logBuffer
+	s := server(t, engine.Options{Files: engine.Files{Tools: tools, Config: &all, Lock: &all, LockPath: "mcpd.lock", RequireTests: true}, Logger: said.logger()})
+	want := []string{"lab_read", "two"}
+	if got := names(s); !slices.Equal(got, want) {
+		t.Fatalf("serving %v", got)
+	}
+	all.FS = candidate
+	_, err = s.Reload(t.Context(), engine.Change{All: true, Candidate: true})
+	var problems diag.List
+	if !errors.As(err, &problems) {
+		t.Fatalf("the candidate: %v", err)
+	}
+	up.add("list", anyInput)
+	waitForSnapshot(t, s, func() bool { return s.Status().Upstreams[0].Offered == 3 })
+	if got := names(s); !slices.Equal(got, want) {
+		t.Errorf("the lock file of the candidate is in effect: serving %v", got)
+	}
+	status := s.Status()
+	if !status.Synchronized || status.Loads != 2 || status.FailedLoads != 1 || slices.ContainsFunc(status.Problems, func(d diag.Diagnostic) bool { return d.Code == "test-failed" }) {
+		t.Errorf("the status is that of the candidate: %+v", status)
+	}
+	all.FS = serving
+	if _, err := s.Reload(t.Context(), engine.Change{All: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(s); !slices.Equal(got, want) {
+		t.Errorf("serving %v", got)
+	}
+}
+
+// switchedFS is a file system that a test replaces.
+type switchedFS struct{ fs.FS }

@@ -33,6 +33,9 @@ type Change struct {
 	Config bool
 	// All reports that anything may have changed.
 	All bool
+	// Candidate reports that the files replace the serving ones only if they load. If they do not,
+	// [Server.Status] still describes the serving ones.
+	Candidate bool
 }
 
 // Report is the result of a load.
@@ -76,9 +79,10 @@ func (s *Server) Reload(ctx context.Context, change Change) (Report, error) {
 // reload is Reload with loading held. It also refreshes the offers of upstream servers, even if the
 // files have errors. A panic ends no step but its own: before the snapshot is published it fails
 // the load, and after that it is logged.
-func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
+func (s *Server) reload(ctx context.Context, change Change) (report Report, err error) {
 	start := s.options.Now()
 	before := s.current.Load()
+	defer func() { s.settle(err == nil) }()
 	next, err := s.prepare(ctx, change, before)
 	report, files := next.report, next.report.Problems
 	if err != nil {
@@ -103,7 +107,10 @@ func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
 	failedAuth := authsOf(next.refused)
 	s.mu.Lock()
 	fixed, previous := err == nil && s.loads > 1 && !s.last.ok, s.last.problems
-	s.last = lastLoad{ok: err == nil, err: err, files: files, problems: report.Problems, sources: report.sources, loads: s.loads, failed: s.failed, failedAuth: failedAuth}
+	if err == nil || before == nil || !change.Candidate {
+		s.last = lastLoad{ok: err == nil, err: err, files: files, problems: report.Problems, sources: report.sources, failedAuth: failedAuth}
+	}
+	s.last.loads, s.last.failed = s.loads, s.failed
 	s.mu.Unlock()
 	s.reportLoad(before, fixed, err, s.options.Now().Sub(start))
 	switch {
@@ -117,6 +124,16 @@ func (s *Server) reload(ctx context.Context, change Change) (Report, error) {
 		report.Revision = now.Revision()
 	}
 	return report, err
+}
+
+// settle tells the builder whether the last build is served.
+func (s *Server) settle(ok bool) {
+	if now := s.current.Load(); now != nil {
+		_ = s.guard(func() error {
+			s.builder.Settle(ok, now.catalog)
+			return nil
+		})
+	}
 }
 
 // prepared is a snapshot that is built but not published.
@@ -144,7 +161,7 @@ func (s *Server) prepare(ctx context.Context, change Change, before *Snapshot) (
 // build is prepare without the recovery of a panic.
 func (s *Server) build(ctx context.Context, change Change, before *Snapshot) (next prepared, err error) {
 	change.All = change.All || before == nil
-	built := s.builder.Build(catalog.Change(change), s.goTools)
+	built := s.builder.Build(catalog.Change{Paths: change.Paths, Config: change.Config, All: change.All}, s.goTools)
 	next = prepared{report: Report{sources: built.Sources, Problems: built.Problems}, refused: built.FailedAuth}
 	if built.Problems.HasErrors() {
 		return next, nil

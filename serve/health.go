@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
@@ -53,6 +54,9 @@ func (f *Front) readyz(w http.ResponseWriter, r *http.Request) {
 	}
 	if body.Problems == nil || !f.auth.isAuthenticated(r) {
 		body.Problems = diag.List{} // source lines are for authenticated callers
+	}
+	if len(f.bundleProblems()) > 0 { // the text is in Problems
+		body.Status = strings.TrimPrefix(body.Status+"; the bundle has a problem", "healthy; ")
 	}
 	if !status.Since.IsZero() {
 		body.AgeSeconds = time.Since(status.Since).Seconds()

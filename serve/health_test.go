@@ -91,6 +91,46 @@ func TestReadyz_problems(t *testing.T) {
 	want("ci", keys["ci"], len(mistakes), len(mistakes))
 }
 
+// TestReadyz_bundle: a problem of a bundle makes no server unready, and its text is for
+// authenticated callers.
+func TestReadyz_bundle(t *testing.T) {
+	keys, path := keytest.Valid(t, "ci")
+	tools := fstest.MapFS{"t.hcl": {Data: []byte(`tool "a" { run = "return 1;" }`), Mode: 0o644}}
+	config := fstest.MapFS{"mcpd.hcl": {Data: fmt.Appendf(nil, "auth \"api_key\" \"people\" {\n  file = %q\n}\n", path), Mode: 0o600}}
+	s, err := engine.New(engine.Options{Name: "test", Front: serve.Checks{}, Files: engine.Files{Tools: tools, Config: config, ConfigPath: "mcpd.hcl"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var problems diag.List
+	front := serve.New(s, serve.Options{Bundle: func() diag.List { return problems }})
+	defer func() { _ = front.Shutdown(t.Context()) }()
+	handler, err := front.Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := func(credential, status string, count, texts int) {
+		t.Helper()
+		r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:8080/readyz", nil)
+		if credential != "" {
+			r.Header.Set("Authorization", "Bearer "+credential)
+		}
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		var got struct {
+			Status   string
+			Count    int               `json:"problem_count"`
+			Problems []json.RawMessage `json:"problems"`
+		}
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Code != http.StatusOK || got.Status != status || got.Count != count || len(got.Problems) != texts {
+			t.Errorf("%v %d %s", err, w.Code, w.Body)
+		}
+	}
+	want("", "healthy", 0, 0)
+	problems = diag.List{{Severity: diag.Warning, Code: "bundle-problem", Summary: "refused"}}
+	want("", "the bundle has a problem", 1, 0)
+	want(keys["ci"], "the bundle has a problem", 1, 1)
+}
+
 func TestFrontPage(t *testing.T) {
 	tools := fstest.MapFS{"t.hcl": {Data: []byte(`tool "secret_tool" { run = "return 1;" }`), Mode: 0o644}}
 	s, err := engine.New(engine.Options{Name: "test", Front: serve.Checks{}, Files: engine.Files{Tools: tools}})

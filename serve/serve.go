@@ -27,11 +27,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/auth/authn"
@@ -66,6 +68,9 @@ type Options struct {
 	Local identity.Principal
 	// OnListen is called with the address of HTTP when it accepts connections.
 	OnListen func(net.Addr)
+	// Bundle returns the problems of the bundle that the engine loaded its files from. The status
+	// lists them, and the server stays ready. It is nil without a bundle.
+	Bundle func() diag.List
 }
 
 // Front serves one engine to clients. Its methods are safe for concurrent use.
@@ -167,11 +172,23 @@ func (f *Front) Run(ctx context.Context) error {
 
 // Status returns the status of the engine, with the state of the front: it is
 // not synchronized while the files of auth blocks cannot be read, and a restart
-// is needed if the configured listener differs from the bound one.
+// is needed if the configured listener differs from the bound one. It has the
+// problems of a bundle.
 func (f *Front) Status() engine.Status {
 	status := f.engine.Status()
 	status.RestartNeeded = status.RestartNeeded || f.listenConfigChanged.Load()
-	return f.auth.withAuthDiagnostics(status)
+	status = f.auth.withAuthDiagnostics(status)
+	if problems := f.bundleProblems(); len(problems) > 0 {
+		status.Problems = slices.Concat(status.Problems, problems).Sort()
+	}
+	return status
+}
+
+func (f *Front) bundleProblems() diag.List {
+	if f.options.Bundle == nil {
+		return nil
+	}
+	return f.options.Bundle()
 }
 
 // Sessions returns the number of sessions by transport ("streamable", "sse",

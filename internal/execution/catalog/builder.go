@@ -103,9 +103,10 @@ type Builder struct {
 	// base was built last; results are the cached tool results of the serving catalog.
 	base    *Base
 	results *results
-	// lock is the lock file that base was built with, and accepted its content.
-	lock     *loader.Lock
-	accepted Accepted
+	// lock is the lock file that base was built with, and accepted its content. servedLock is the
+	// lock file of the last build that was served.
+	lock, servedLock *loader.Lock
+	accepted         Accepted
 	// readAll makes the next build read all files.
 	readAll bool
 	// stages are the compile caches of the test stages, by name.
@@ -270,7 +271,7 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 	state := b.newBuild(loader.ReadLock(b.options.Lock, b.options.LockPath))
 	state.report(state.lock.Problems)
 	if b.options.Accepted != nil {
-		state.accepted = b.options.Accepted(state.upstreams, LockFile{state.lock.Name, state.lock.Bytes, state.lock.Problems.HasErrors()})
+		state.accepted = b.options.Accepted(state.upstreams, lockFile(state.lock))
 		state.report(state.accepted.Problems)
 	}
 	defined, problems := b.tree.Definitions(state.config)
@@ -299,6 +300,21 @@ func (b *Builder) Build(change Change, registered []*Item) Result {
 	result.Problems, result.FailedAuth, b.base = state.problems.Sort(), state.failedAuth, result.Base
 	b.lock, b.accepted, b.readAll = state.lock, state.accepted, false
 	return result
+}
+
+func lockFile(l *loader.Lock) LockFile {
+	return LockFile{l.Name, l.Bytes, l.Problems.HasErrors()}
+}
+
+// Settle notes whether the last build is served. If it is not, and its lock file was part of the
+// files ([Options].Lock), the lock file of now, the serving catalog, is in effect again.
+func (b *Builder) Settle(ok bool, now *Catalog) {
+	switch {
+	case ok:
+		b.servedLock = b.lock
+	case b.options.Lock != nil && b.options.Accepted != nil && b.servedLock != nil:
+		b.options.Accepted(now.Upstreams, lockFile(b.servedLock))
+	}
 }
 
 func (b *Builder) newBuild(lock *loader.Lock) *buildState {
