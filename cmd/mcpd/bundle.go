@@ -23,7 +23,7 @@ import (
 func newBundle(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bundle",
-		Short: "Build, sign and verify bundles for appliances",
+		Short: "Build, sign, verify and push bundles for appliances",
 		Long: `Bundle puts the files of a server in one signed file, for mcpd serve --bundle: mcpd.hcl,
 mcpd.lock, *.mcpdvars and tools.d. Its manifest has a name, a serial number, an expiry
 and the digest of every file.`,
@@ -34,7 +34,7 @@ and the digest of every file.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: helpOnVerbs,
 	}
-	cmd.AddCommand(newBundleBuild(e), newBundleSign(e), newBundleTrust(e), newBundleVerify(e), newBundleInspect(e), newBundleDiff(e))
+	cmd.AddCommand(newBundleBuild(e), newBundleSign(e), newBundleTrust(e), newBundleVerify(e), newBundleInspect(e), newBundleDiff(e), newBundlePush(e))
 	return cmd
 }
 

@@ -5,9 +5,12 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,6 +21,8 @@ import (
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"github.com/google/go-containerregistry/pkg/registry"
 
 	"github.com/mcpd/mcpd/internal/ops/bundle"
 )
@@ -184,5 +189,75 @@ func TestBundle_longPoll(t *testing.T) {
 	close(release)
 	if _, err := d.waitFor(regexp.MustCompile(`bundle activated.*serial=2`)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestBundle_registry pushes bundles to a registry and serves them from there, with credentials.
+func TestBundle_registry(t *testing.T) {
+	t.Parallel()
+	r, dir, handler := newRelease(t), t.TempDir(), registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		if name, password, _ := request.BasicAuth(); name != "ada" || password != "swordfish" {
+			w.Header().Set("WWW-Authenticate", `Basic realm="shop"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		handler.ServeHTTP(w, request)
+	}))
+	t.Cleanup(site.Close)
+	host := strings.TrimPrefix(site.URL, "http://")
+	write := func(name string, content []byte) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("release.pub", r.public)
+	write("config.json", fmt.Appendf(nil, `{"auths": {%q: {"auth": %q}}}`, host, base64.StdEncoding.EncodeToString([]byte("ada:swordfish"))))
+	reference := "oci://" + host + "/acme/shop:stable"
+	push := func(serial int64, variables ...string) (code int, output string) {
+		t.Helper()
+		write("shop.bundle", r.bundle(t, serial))
+		code, stdout, stderr := inProcess(t, dir, variables, "bundle", "push", "shop.bundle", reference)
+		return code, stdout + stderr
+	}
+	if code, output := push(1, "HOME="+dir); code != exitFindings || !strings.Contains(output, "push bundle") {
+		t.Errorf("without credentials: %d %s", code, output)
+	}
+	if code, output := push(1, "DOCKER_CONFIG="+dir); code != exitOK || !strings.Contains(output, "shop, serial 1, 1 signature, sha256:") {
+		t.Fatalf("with DOCKER_CONFIG: %d %s", code, output)
+	}
+	args := []string{"--bundle", reference, "--trust", "release.pub", "--bundle-dir", "kept", "--bundle-poll", "100ms", "--registry-auth", "config.json"}
+	d, err := startDaemon(buildDaemon(t), dir, os.Environ(), args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { d.kill() })
+	if code, output := push(2, "REGISTRY_AUTH_FILE=config.json"); code != exitOK {
+		t.Fatalf("with REGISTRY_AUTH_FILE: %d %s", code, output)
+	}
+	if _, err := d.waitFor(regexp.MustCompile(`bundle activated.*serial=2`)); err != nil {
+		t.Fatal(err)
+	}
+	site.Close()
+	if _, err := d.waitFor(regexp.MustCompile(`keep active bundle.*fetch bundle`)); err != nil {
+		t.Fatal(err)
+	}
+	d.kill()
+	if d, err = startDaemon(buildDaemon(t), dir, os.Environ(), args); err != nil {
+		t.Fatalf("without the registry: %v", err)
+	}
+	for _, args := range [][]string{
+		{"bundle", "push", "shop.bundle", "oci://" + host + "/acme/shop"},
+		{"bundle", "push", "shop.bundle", reference, "--registry-auth", "missing.json"},
+		{"bundle", "push", "missing.bundle", reference},
+	} {
+		if code, _, stderr := inProcess(t, dir, nil, args...); code != exitUsage {
+			t.Errorf("%v: %d %s", args, code, stderr)
+		}
+	}
+	write("shop.bundle", []byte("no bundle"))
+	if code, _, stderr := inProcess(t, dir, nil, "bundle", "push", "shop.bundle", reference); code != exitFindings {
+		t.Errorf("a damaged bundle: %d %s", code, stderr)
 	}
 }

@@ -12,13 +12,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/ops/bundle"
+	"github.com/mcpd/mcpd/internal/ops/bundle/oci"
 )
 
 // bundleFlags hold the flags of serve for bundles, and the bundle in service.
 type bundleFlags struct {
 	source, trust string
+	auth          registryAuth
 	poll          time.Duration
 	follower      *bundle.Follower // nil if the server loads a directory
 	files         bundle.Files     // guarded by runningServer.reloading once the server runs
@@ -28,9 +31,10 @@ type bundleFlags struct {
 const bundleWait = 50 * time.Second
 
 func (b *bundleFlags) add(cmd *cobra.Command, dir *string) {
-	cmd.Flags().StringVar(&b.source, "bundle", "", "serve the bundle at the path or https URL `SOURCE`, and each newer one")
+	cmd.Flags().StringVar(&b.source, "bundle", "", "serve the bundle at `SOURCE`, a path, an https URL or oci://registry/repository:tag, and each newer one")
 	cmd.Flags().StringVar(&b.trust, "trust", "", "accept bundles that are signed by the public keys in `FILE`")
 	cmd.Flags().StringVar(dir, "bundle-dir", "", "keep bundles, state and the control socket in `DIR`")
+	b.auth.add(cmd)
 	cmd.Flags().DurationVar(&b.poll, "bundle-poll", time.Minute, "look for a new bundle every `TIME`")
 }
 
@@ -38,6 +42,8 @@ func (b *bundleFlags) add(cmd *cobra.Command, dir *string) {
 func (f *serveFlags) checkBundle() error {
 	b := &f.bundle
 	switch {
+	case b.auth.file != "" && !strings.HasPrefix(b.source, oci.Scheme):
+		return usageError("--registry-auth needs --bundle %s…", oci.Scheme)
 	case b.source == "" && (b.trust != "" || f.files.dir != ""):
 		return usageError("--trust and --bundle-dir need --bundle")
 	case b.source == "":
@@ -58,13 +64,18 @@ func (f *serveFlags) openBundles(e env, logger *slog.Logger, o *engine.Options) 
 	if b.source == "" {
 		return nil
 	}
-	source := b.source
-	if !strings.Contains(source, "://") {
+	source, remote := b.source, bundle.Remote(nil)
+	var err error
+	switch {
+	case strings.HasPrefix(source, oci.Scheme):
+		if remote, err = b.auth.open(e, source); err != nil {
+			return err
+		}
+	case !strings.Contains(source, "://"):
 		source = e.resolve(source)
 	}
-	var err error
 	b.follower, err = bundle.New(bundle.Options{
-		Source: source, Trust: func() ([]byte, error) { return b.readTrust(e) }, Dir: e.resolve(f.files.dir),
+		Source: source, Remote: remote, Trust: func() ([]byte, error) { return b.readTrust(e) }, Dir: e.resolve(f.files.dir),
 		Poll: b.poll, Wait: bundleWait, Version: version(), Now: e.now, Logger: logger,
 	})
 	if err != nil {
@@ -104,15 +115,14 @@ func (f *serveFlags) start(ctx context.Context, e env, s *engine.Server) error {
 }
 
 // activate puts the files of a bundle in service if they load and their tests pass. After an error
-// it loads the files before again, so that the lock file and the status are theirs.
+// nothing changes: the status and the lock file in effect are those of the files in service.
 func (o *runningServer) activate(ctx context.Context, files fs.FS) error {
 	o.reloading.Lock()
 	defer o.reloading.Unlock()
 	before := o.flags.bundle.files.Use(files)
-	_, err := o.reloadLocked(ctx, engine.Change{All: true})
+	_, err := o.reloadLocked(ctx, engine.Change{All: true, Candidate: true})
 	if err != nil {
 		o.flags.bundle.files.Use(before)
-		_, _ = o.reloadLocked(ctx, engine.Change{All: true}) // they have served
 	}
 	return err
 }
@@ -135,6 +145,21 @@ func (b *bundleRow) text() string {
 		text += ", expires " + b.Expires.Format(time.RFC3339)
 	}
 	return text
+}
+
+// problems returns the problem of the bundle in service as a diagnostic.
+func (b *bundleFlags) problems() diag.List {
+	if b.follower == nil {
+		return nil
+	}
+	status := b.follower.Status()
+	if status.Problem == "" {
+		return nil
+	}
+	return diag.List{{
+		Severity: diag.Warning, Code: "bundle-problem", Summary: "the bundle in service may not be the newest: " + status.Problem,
+		Detail: fmt.Sprintf("%s, serial %d, stays in service", status.Name, status.Serial),
+	}}
 }
 
 // bundleRow returns the state of the bundle, or nil if the server loads a directory.

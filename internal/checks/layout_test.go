@@ -68,6 +68,8 @@ var doors = map[string][]string{
 	"go.yaml.in/yaml":                     {"internal/base/yaml"},
 	"modernc.org/":                        {"internal/base/state/sqlite", "internal/host/sqldb/sqlite"},
 	"github.com/jackc/pgx":                {"internal/base/state/postgres", "internal/host/sqldb/postgres"},
+	"oras.land/":                          {"internal/ops/bundle/oci"},
+	"github.com/opencontainers/":          {"internal/ops/bundle/oci"},
 	"golang.org/x/oauth2":                 {"internal/host/oauth"},
 	"github.com/coreos/go-oidc":           {"internal/auth/oidc"},
 	"github.com/go-jose/go-jose":          {"internal/auth/oidc", "internal/ops/bundle"},
@@ -88,6 +90,7 @@ var testDoors = []string{
 	"github.com/google/go-cmp", "go.uber.org/goleak", "github.com/jackc/pgx",
 	"github.com/rogpeppe/go-internal", "golang.org/x/tools/txtar",
 	"github.com/modelcontextprotocol/go-sdk", "github.com/gorilla/websocket", "github.com/santhosh-tekuri/jsonschema",
+	"github.com/google/go-containerregistry/pkg/registry",
 }
 
 // TestLayout_imports reads every Go file itself instead of using the go tool, so a
