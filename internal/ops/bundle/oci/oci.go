@@ -46,11 +46,17 @@ const (
 const maxManifest = 64 << 10
 
 // Repository is the place of a bundle at a registry. It is safe for concurrent use.
-type Repository struct{ remote *remote.Repository }
+type Repository struct {
+	reference registry.Reference
+	plain     bool // plain HTTP
+	client    *http.Client
+	authFile  string
+	agent     string // User-Agent
+}
 
 // Open returns the repository of a reference, oci://registry/repository:tag or with @digest. It
-// sends no request. authFile is a configuration file of Docker with credentials; if it is missing
-// or "", requests are anonymous. It is read when a registry asks for credentials. version is that of mcpd.
+// sends no request. authFile is a configuration file of Docker with credentials, which is read when
+// a registry asks for them; if it is missing or "", requests are anonymous. version is that of mcpd.
 //
 // A registry on this machine is asked over plain HTTP, and all others over HTTPS.
 func Open(reference, authFile, version string) (*Repository, error) {
@@ -59,46 +65,49 @@ func Open(reference, authFile, version string) (*Repository, error) {
 	if !ok || err != nil || parsed.Reference == "" { // the error may have a password
 		return nil, errors.New("the reference of a bundle at a registry has the form oci://registry/repository:tag or oci://registry/repository@digest")
 	}
-	r := &remote.Repository{Reference: parsed, ManifestMediaTypes: []string{ocispec.MediaTypeImageManifest}, MaxMetadataBytes: maxManifest}
 	host, _, _ := strings.Cut(parsed.Registry, ":")
 	if strings.HasPrefix(parsed.Registry, "[") {
 		host, _, _ = strings.Cut(parsed.Registry[1:], "]")
 	}
-	r.PlainHTTP = bundle.IsLoopback(host)
-	client := &auth.Client{Client: bundle.NewClient(0), Header: http.Header{"User-Agent": {"mcpd/" + version}}, Cache: auth.NewCache(), ClientID: "mcpd"}
-	if authFile != "" {
+	return &Repository{reference: parsed, plain: bundle.IsLoopback(host), client: bundle.NewClient(0), authFile: authFile, agent: "mcpd/" + version}, nil
+}
+
+// connect returns a client for one operation. It keeps the tokens of that operation: a registry
+// could make it keep any number of them.
+func (r *Repository) connect() *remote.Repository {
+	client := &auth.Client{Client: r.client, Header: http.Header{"User-Agent": {r.agent}}, Cache: auth.NewCache(), ClientID: "mcpd"}
+	if r.authFile != "" {
 		client.Credential = func(ctx context.Context, host string) (auth.Credential, error) {
-			store, err := credentials.NewStore(authFile, credentials.StoreOptions{})
+			store, err := credentials.NewStore(r.authFile, credentials.StoreOptions{})
 			if err != nil {
 				return auth.EmptyCredential, fmt.Errorf("read credentials of registries: %w", err)
 			}
 			return credentials.Credential(store)(ctx, host)
 		}
 	}
-	r.Client = client
-	return &Repository{r}, nil
+	return &remote.Repository{Client: client, Reference: r.reference, PlainHTTP: r.plain, ManifestMediaTypes: []string{ocispec.MediaTypeImageManifest}, MaxMetadataBytes: maxManifest}
 }
 
 // String returns the reference.
-func (r *Repository) String() string { return Scheme + r.remote.Reference.String() }
+func (r *Repository) String() string { return Scheme + r.reference.String() }
 
 // isPinned reports whether the reference has a digest, so that its content never changes.
 func (r *Repository) isPinned() bool {
-	_, err := r.remote.Reference.Digest()
+	_, err := r.reference.Digest()
 	return err == nil
 }
 
 // Fetch returns the bundle of the reference. Its tag is the digest of the manifest. If that is the
 // given tag, only the digest is requested, or nothing if the reference has it.
 func (r *Repository) Fetch(ctx context.Context, tag string) (bundle.Fetched, error) {
-	if r.isPinned() && r.remote.Reference.Reference == tag {
+	if r.isPinned() && r.reference.Reference == tag {
 		return bundle.Fetched{Tag: tag, Unchanged: true}, nil
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stalled := time.AfterFunc(bundle.Idle, func() { cancel(fmt.Errorf("the registry sent nothing for %s", bundle.Idle)) })
 	defer stalled.Stop()
-	got, err := r.fetch(ctx, tag, stalled)
+	got, err := fetch(ctx, r.connect(), tag, stalled)
 	if err != nil {
 		return bundle.Fetched{}, clean(cmp.Or(context.Cause(ctx), err))
 	}
@@ -106,8 +115,8 @@ func (r *Repository) Fetch(ctx context.Context, tag string) (bundle.Fetched, err
 }
 
 // fetch is Fetch. stalled is reset whenever the registry sends something of the bundle.
-func (r *Repository) fetch(ctx context.Context, tag string, stalled *time.Timer) (bundle.Fetched, error) {
-	manifest, err := r.remote.Manifests().Resolve(ctx, r.remote.Reference.Reference)
+func fetch(ctx context.Context, from *remote.Repository, tag string, stalled *time.Timer) (bundle.Fetched, error) {
+	manifest, err := from.Manifests().Resolve(ctx, from.Reference.Reference)
 	switch {
 	case err != nil:
 		return bundle.Fetched{}, err
@@ -116,7 +125,7 @@ func (r *Repository) fetch(ctx context.Context, tag string, stalled *time.Timer)
 	case manifest.MediaType != ocispec.MediaTypeImageManifest || manifest.Size > maxManifest:
 		return bundle.Fetched{}, fmt.Errorf("the reference is not an image manifest of at most %d bytes", maxManifest)
 	}
-	text, err := content.FetchAll(ctx, r.remote.Manifests(), manifest)
+	text, err := content.FetchAll(ctx, from.Manifests(), manifest)
 	if err != nil {
 		return bundle.Fetched{}, fmt.Errorf("fetch manifest: %w", err)
 	}
@@ -125,7 +134,7 @@ func (r *Repository) fetch(ctx context.Context, tag string, stalled *time.Timer)
 		return bundle.Fetched{}, fmt.Errorf("the manifest is not that of a bundle: %w", err)
 	}
 	stalled.Reset(bundle.Idle)
-	body, err := r.remote.Blobs().Fetch(ctx, layer)
+	body, err := from.Blobs().Fetch(ctx, layer)
 	if err != nil {
 		return bundle.Fetched{}, fmt.Errorf("fetch layer: %w", err)
 	}
@@ -191,25 +200,26 @@ func (r *Repository) Push(ctx context.Context, data []byte, about bundle.Manifes
 	if err != nil {
 		return "", fmt.Errorf("encode manifest: %w", err)
 	}
-	if err := r.pushBlob(ctx, layer, data); err != nil {
+	to := r.connect()
+	if err := pushBlob(ctx, to, layer, data); err != nil {
 		return "", fmt.Errorf("push bundle: %w", clean(err))
 	}
-	if err := r.pushBlob(ctx, empty, empty.Data); err != nil {
+	if err := pushBlob(ctx, to, empty, empty.Data); err != nil {
 		return "", fmt.Errorf("push configuration: %w", clean(err))
 	}
 	manifest := content.NewDescriptorFromBytes(ocispec.MediaTypeImageManifest, text)
-	if err := r.remote.Manifests().PushReference(ctx, manifest, bytes.NewReader(text), r.remote.Reference.Reference); err != nil {
+	if err := to.Manifests().PushReference(ctx, manifest, bytes.NewReader(text), r.reference.Reference); err != nil {
 		return "", fmt.Errorf("push manifest: %w", clean(err))
 	}
 	return manifest.Digest.String(), nil
 }
 
 // pushBlob pushes content that the registry lacks.
-func (r *Repository) pushBlob(ctx context.Context, d ocispec.Descriptor, data []byte) error {
-	if has, err := r.remote.Blobs().Exists(ctx, d); err != nil || has {
+func pushBlob(ctx context.Context, to *remote.Repository, d ocispec.Descriptor, data []byte) error {
+	if has, err := to.Blobs().Exists(ctx, d); err != nil || has {
 		return err
 	}
-	return r.remote.Blobs().Push(ctx, d, bytes.NewReader(data))
+	return to.Blobs().Push(ctx, d, bytes.NewReader(data))
 }
 
 // secretParts are the parts of URLs that may have credentials, such as the signature in the query
