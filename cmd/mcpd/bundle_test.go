@@ -11,11 +11,14 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -192,11 +195,12 @@ func TestBundle_longPoll(t *testing.T) {
 	}
 }
 
-// TestBundle_registry pushes bundles to a registry and serves them from there, with credentials.
+// TestBundle_registry pushes bundles to a registry and serves them from there, over HTTPS by a proxy
+// and with credentials.
 func TestBundle_registry(t *testing.T) {
 	t.Parallel()
 	r, dir, handler := newRelease(t), t.TempDir(), registry.New(registry.Logger(log.New(io.Discard, "", 0)))
-	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+	site := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		if name, password, _ := request.BasicAuth(); name != "ada" || password != "swordfish" {
 			w.Header().Set("WWW-Authenticate", `Basic realm="shop"`)
 			w.WriteHeader(http.StatusUnauthorized)
@@ -205,7 +209,9 @@ func TestBundle_registry(t *testing.T) {
 		handler.ServeHTTP(w, request)
 	}))
 	t.Cleanup(site.Close)
-	host := strings.TrimPrefix(site.URL, "http://")
+	const host = "example.com" // which the certificate of the server names
+	proxy := httptest.NewServer(tunnel(site.Listener.Addr().String()))
+	t.Cleanup(proxy.Close)
 	write := func(name string, content []byte) {
 		t.Helper()
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
@@ -214,12 +220,19 @@ func TestBundle_registry(t *testing.T) {
 	}
 	write("release.pub", r.public)
 	write("config.json", fmt.Appendf(nil, `{"auths": {%q: {"auth": %q}}}`, host, base64.StdEncoding.EncodeToString([]byte("ada:swordfish"))))
-	reference := "oci://" + host + "/acme/shop:stable"
+	write("ca.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: site.Certificate().Raw}))
+	const reference = "oci://" + host + "/acme/shop:stable"
+	program, environment := buildDaemon(t), append(os.Environ(), "HTTPS_PROXY="+proxy.URL, "SSL_CERT_FILE="+filepath.Join(dir, "ca.pem"))
 	push := func(serial int64, variables ...string) (code int, output string) {
 		t.Helper()
 		write("shop.bundle", r.bundle(t, serial))
-		code, stdout, stderr := inProcess(t, dir, variables, "bundle", "push", "shop.bundle", reference)
-		return code, stdout + stderr
+		verb := exec.Command(program, "bundle", "push", "shop.bundle", reference)
+		verb.Dir, verb.Env = dir, append(slices.Clip(environment), variables...)
+		text, err := verb.CombinedOutput()
+		if verb.ProcessState == nil {
+			t.Fatal(err)
+		}
+		return verb.ProcessState.ExitCode(), string(text)
 	}
 	if code, output := push(1, "HOME="+dir); code != exitFindings || !strings.Contains(output, "push bundle") {
 		t.Errorf("without credentials: %d %s", code, output)
@@ -228,7 +241,7 @@ func TestBundle_registry(t *testing.T) {
 		t.Fatalf("with DOCKER_CONFIG: %d %s", code, output)
 	}
 	args := []string{"--bundle", reference, "--trust", "release.pub", "--bundle-dir", "kept", "--bundle-poll", "100ms", "--registry-auth", "config.json"}
-	d, err := startDaemon(buildDaemon(t), dir, os.Environ(), args)
+	d, err := startDaemon(program, dir, environment, args)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +257,7 @@ func TestBundle_registry(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.kill()
-	if d, err = startDaemon(buildDaemon(t), dir, os.Environ(), args); err != nil {
+	if d, err = startDaemon(program, dir, environment, args); err != nil {
 		t.Fatalf("without the registry: %v", err)
 	}
 	for _, args := range [][]string{
@@ -260,4 +273,29 @@ func TestBundle_registry(t *testing.T) {
 	if code, _, stderr := inProcess(t, dir, nil, "bundle", "push", "shop.bundle", reference); code != exitFindings {
 		t.Errorf("a damaged bundle: %d %s", code, stderr)
 	}
+}
+
+// tunnel is a proxy that connects every client with one server.
+func tunnel(address string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		server, err := net.Dial("tcp", address)
+		if err != nil || r.Method != http.MethodConnect {
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		defer server.Close()
+		client, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer client.Close()
+		if _, err := io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\n"); err != nil {
+			return
+		}
+		go func() {
+			_, _ = io.Copy(server, client)
+			_ = server.Close()
+		}()
+		_, _ = io.Copy(client, server)
+	})
 }

@@ -18,6 +18,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -243,7 +244,18 @@ func TestRepository_credentials(t *testing.T) {
 	data, about := key.bundle(t, 1)
 	for _, name := range []string{"basic", "bearer"} {
 		scheme.Store(name)
-		r := open(t, site.reference(":stable"), configure("swordfish"))
+		file := configure("perch")
+		r := open(t, site.reference(":stable"), file)
+		if _, err := r.Push(t.Context(), data, about); err == nil {
+			t.Errorf("%s: a wrong password is accepted", name)
+		}
+		right, err := os.ReadFile(configure("swordfish"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, right, 0o600); err != nil { // which needs no restart
+			t.Fatal(err)
+		}
 		push(t, r, data, about)
 		if got, err := r.Fetch(t.Context(), ""); err != nil || string(got.Data) != string(data) {
 			t.Errorf("%s: %v", name, err)
@@ -256,6 +268,35 @@ func TestRepository_credentials(t *testing.T) {
 			t.Logf("%s: %v", name, err)
 		}
 	}
+}
+
+// TestRepository_credentialHelper takes the password from a program.
+func TestRepository_credentialHelper(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the program is a shell script")
+	}
+	site, key, dir := newSite(t), newRelease(t), t.TempDir()
+	intercept := func(w http.ResponseWriter, r *http.Request) bool {
+		_, password, _ := r.BasicAuth()
+		if password == "swordfish" {
+			return false
+		}
+		w.Header().Set("WWW-Authenticate", `Basic realm="shop"`)
+		w.WriteHeader(http.StatusUnauthorized)
+		return true
+	}
+	site.intercept.Store(&intercept)
+	helper := "#!/bin/sh\ncat >/dev/null\necho '{\"Username\": \"ada\", \"Secret\": \"swordfish\"}'\n"
+	if err := os.WriteFile(filepath.Join(dir, "docker-credential-mcpdtest"), []byte(helper), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(dir, "config.json")
+	if err := os.WriteFile(config, []byte(`{"credsStore": "mcpdtest"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	data, about := key.bundle(t, 1)
+	push(t, open(t, site.reference(":stable"), config), data, about)
 }
 
 // TestOpen_form lists references that are not accepted. No error repeats a password.
