@@ -148,7 +148,6 @@ func (f *Follower) Start(ctx context.Context, activate Activate) error {
 	if f.floor, err = f.folder.record(); err != nil {
 		f.options.Logger.Warn("read bundle record", slog.String("error", err.Error()))
 	}
-	f.resetFloor(trust)
 	problem, err := f.activateStored(ctx, trust, activate)
 	if err != nil {
 		return err
@@ -162,14 +161,6 @@ func (f *Follower) Start(ctx context.Context, activate Activate) error {
 		f.report(problem)
 	}
 	return nil
-}
-
-// resetFloor forgets the serial numbers of another name than the one in the trust file. Who may
-// change that file decides that a new sequence of bundles begins.
-func (f *Follower) resetFloor(trust *Trust) {
-	if trust.name != "" && f.floor.Name != trust.name {
-		f.floor = record{}
-	}
 }
 
 // activateStored activates the highest bundle of the directory that is above the active one and
@@ -194,7 +185,7 @@ func (f *Follower) activateStored(ctx context.Context, trust *Trust, activate Ac
 			}
 		}
 		if err == nil {
-			if serial < f.floor.Serial {
+			if serial < f.floor.Serial && b.Manifest.Name == f.floor.Name {
 				problem = cmp.Or(problem, fmt.Errorf("bundle %d is missing in the directory", f.floor.Serial))
 			}
 			if b.Digest == f.floor.Digest {
@@ -230,18 +221,21 @@ func (f *Follower) stored(serial int64, trust *Trust) (*Bundle, error) {
 		return nil, err
 	}
 	if serial >= f.floor.Serial {
-		if err := f.accepts(b); err != nil {
+		if err := f.accepts(b, trust); err != nil {
 			return nil, err
 		}
 	}
 	return b, b.Manifest.Usable(f.options.Version, b.Manifest.Created) // it had not expired when it was stored
 }
 
-// accepts returns an error if the bundle must not follow the bundles that were active before.
-func (f *Follower) accepts(b *Bundle) error {
+// accepts returns an error if a verified bundle must not follow the bundles that were active before.
+// Another name begins a new sequence of serial numbers if the trust file requires that name: only
+// who may write that file can change it.
+func (f *Follower) accepts(b *Bundle, trust *Trust) error {
 	m := &b.Manifest
 	switch {
 	case f.floor.Serial == 0: // the first bundle
+	case m.Name != f.floor.Name && trust.name != "":
 	case m.Name != f.floor.Name:
 		return fmt.Errorf("its name is %s, and the active bundle is %s", m.Name, f.floor.Name)
 	case m.Serial < f.floor.Serial:
@@ -297,7 +291,6 @@ func (f *Follower) take(ctx context.Context, activate Activate) (held bool, err 
 	if age := f.options.Now().Sub(f.refused.at); age.Abs() > refusalTime {
 		f.refused = refusal{}
 	}
-	f.resetFloor(trust)
 	if age := f.options.Now().Sub(f.behind.at); f.behind.err != nil && (age.Abs() > refusalTime || trust.digest != f.behind.trust) {
 		if _, err := f.activateStored(ctx, trust, activate); err != nil {
 			return false, fmt.Errorf("load stored bundle: %w", err)
@@ -348,7 +341,7 @@ func (f *Follower) consider(ctx context.Context, got Fetched, trust *Trust, acti
 	if err != nil {
 		return got.Exact, err // else the transfer may be the cause
 	}
-	if err := f.accepts(b); err != nil {
+	if err := f.accepts(b, trust); err != nil {
 		return true, fmt.Errorf("refuse bundle: %w", err)
 	}
 	m := &b.Manifest
@@ -366,7 +359,7 @@ func (f *Follower) consider(ctx context.Context, got Fetched, trust *Trust, acti
 		if err := activate(ctx, b.Files()); err != nil {
 			var files diag.List
 			lasting, err = errors.As(err, &files), fmt.Errorf("load bundle %d: %w", m.Serial, err)
-			if m.Serial > f.floor.Serial {
+			if m.Serial > f.floor.Serial || m.Name != f.floor.Name {
 				err = errors.Join(err, f.folder.disk.remove(fileOf(m.Serial)))
 			}
 			return lasting, err
@@ -405,7 +398,7 @@ func (f *Follower) activated(b *Bundle, tag, source string) {
 		f.options.Logger.Info("bundle activated", slog.String("name", m.Name), slog.Int64("serial", m.Serial), slog.String("digest", b.Digest))
 	}
 	f.active = b
-	if now := (record{m.Name, m.Serial, b.Digest, tag, source}); m.Serial >= f.floor.Serial && now != f.floor {
+	if now := (record{m.Name, m.Serial, b.Digest, tag, source}); (m.Serial >= f.floor.Serial || m.Name != f.floor.Name) && now != f.floor {
 		f.floor, f.unsaved = now, true
 	}
 	if m.Serial >= f.floor.Serial {

@@ -233,6 +233,17 @@ func TestFollower_newNameInTrustFile(t *testing.T) {
 		t.Errorf("the serial numbers of the new name are not kept: %v", err)
 	}
 
+	// a wrong name for a while, in which nothing comes, changes nothing
+	right := trust
+	trust = trustOf(t, 1, "shop-3", public)
+	if _, err := f.take(t.Context(), engine.activate); err == nil {
+		t.Error("a bundle that is no longer trusted is not reported")
+	}
+	trust = right
+	if _, err := f.take(t.Context(), engine.activate); err == nil || !strings.Contains(err.Error(), "lower than 2") {
+		t.Errorf("the serial numbers are lost: %v", err)
+	}
+
 	// the same after a restart before the new bundle came, with the old one still stored
 	dir, engine = t.TempDir(), &server{}
 	if err := os.WriteFile(filepath.Join(dir, fileOf(maxSerial)), pack(t, Manifest{Serial: maxSerial}, project("stolen"), stolen), 0o600); err != nil {
