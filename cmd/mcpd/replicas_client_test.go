@@ -274,15 +274,6 @@ func (c *fleetClient) until(name string, act func(id string) error) {
 	}
 }
 
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
 // pause is the time between two requests of a client that retries or polls.
 func (c *fleetClient) pause() {
 	select {
