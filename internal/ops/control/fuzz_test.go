@@ -20,7 +20,7 @@ func FuzzRequests(f *testing.F) {
 			}
 			return
 		}
-		if r.Action != Status && r.Action != Reload && r.Action != Tokens && (r.Action != DropTokens || r.Secret+r.Principal == "") {
+		if r.Action != Status && r.Action != Fleet && r.Action != Reload && r.Action != Tokens && (r.Action != DropTokens || r.Secret+r.Principal == "") {
 			t.Errorf("%q parsed as %+v", line, r)
 		}
 		again, err := json.Marshal(wireRequest{Control: Version, Request: r})
