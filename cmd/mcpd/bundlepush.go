@@ -67,8 +67,8 @@ func (a *registryAuth) open(e env, reference string) (*oci.Repository, error) {
 	return r, nil
 }
 
-// defaultRegistryAuth returns the file with credentials that other programs use: that of Podman, if
-// its variable is set, and else that of Docker. It returns "" if there is no home directory.
+// defaultRegistryAuth returns the file with credentials that other programs use: the file of Podman, if
+// its variable is set, and else the file of Docker. It returns "" if there is no home directory.
 func defaultRegistryAuth(e env) string {
 	if file, _ := e.vars.lookup("REGISTRY_AUTH_FILE"); file != "" {
 		return e.resolve(file)

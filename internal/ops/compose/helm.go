@@ -12,7 +12,7 @@ import (
 
 // The templates of the chart are the Kubernetes manifests, except that some values are
 // actions. values.yaml has their defaults, with which the templates are the manifests.
-// The namespace is that of the release.
+// The release names the namespace.
 
 // templateOf returns the name of the template of a manifest.
 func templateOf(manifest string) string {

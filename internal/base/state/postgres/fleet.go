@@ -15,8 +15,12 @@ import (
 // descriptions adds what a replica says about itself: encrypted JSON of [state.ReplicaInfo], NULL for none.
 const descriptions = `ALTER TABLE {s}.replicas ADD COLUMN IF NOT EXISTS info bytea;`
 
-// maxListed bounds the replicas that Replicas returns.
-const maxListed = 1000
+const (
+	// maxListed bounds the replicas that Replicas returns.
+	maxListed = 1000
+	// maxInfo bounds what it reads of each, in bytes: no replica writes more.
+	maxInfo = 32 << 10
+)
 
 func (s *store) Describe(about func() state.ReplicaInfo) {
 	s.mu.Lock()
@@ -57,7 +61,7 @@ func (s *store) Replicas() ([]state.Replica, error) {
 	}
 	var found []row
 	err = s.do(func(ctx context.Context, c *pgxpool.Conn) error {
-		rows, err := c.Query(ctx, s.q(`SELECT id, host, {s}.clock_1(NULL) - beat, info FROM {s}.replicas ORDER BY fence LIMIT $1`), maxListed)
+		rows, err := c.Query(ctx, s.q(`SELECT id, left(host, 255), {s}.clock_1(NULL) - beat, CASE WHEN octet_length(info) <= $2 THEN info END FROM {s}.replicas ORDER BY fence LIMIT $1`), maxListed, maxInfo)
 		if err == nil {
 			found, err = pgx.CollectRows(rows, pgx.RowToStructByPos[row])
 		}

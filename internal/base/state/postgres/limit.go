@@ -200,7 +200,7 @@ func chargeOf(l *call.LimitCharge) charge {
 	return c
 }
 
-// counterKey returns the key in the database: the digest of the limit, and that of its key.
+// counterKey returns the key in the database: the digests of the limit and of its key.
 func counterKey(limit, key string) string {
 	return string(digest(limit)[:nameSize]) + string(digest(key)[nameSize:])
 }
