@@ -258,9 +258,21 @@ type LockFile struct {
 	Unreadable bool
 }
 
+// maxRereads bounds the builds that start again because directories were replaced meanwhile.
+const maxRereads = 5
+
 // Build reads the changed files, parses and compiles new definitions, and links them with the
-// registered items.
+// registered items. If a mounted volume or a linked directory is replaced meanwhile, Build starts
+// again, so that the result does not mix old and new files.
 func (b *Builder) Build(change Change, registered []*Item) Result {
+	result := b.build(change, registered)
+	for i := 0; i < maxRereads && (b.tree.Swapped() || b.config.Swapped()); i++ {
+		result = b.build(Change{All: true}, registered)
+	}
+	return result
+}
+
+func (b *Builder) build(change Change, registered []*Item) Result {
 	change.All = change.All || b.readAll
 	if b.config == nil || change.All || change.Config {
 		read := loader.ReadConfig(b.options.Config, b.options.ConfigPath, b.options.Values)

@@ -35,6 +35,7 @@ type Config struct {
 	ownedByOthers []string
 	// replaceable means that every user may replace the files of the directory.
 	replaceable bool
+	swaps       swaps
 }
 
 // ReadConfig reads the config file and the *.mcpdvars files next to it, in bytewise order of
@@ -44,6 +45,8 @@ func ReadConfig(fsys fs.FS, name string, values definition.VarValues) *Config {
 	c := &Config{Sources: map[string][]byte{}, name: name}
 	all := definition.VarValues{}
 	if fsys != nil {
+		c.swaps = noteSwaps(fsys)
+		c.swaps.note(volumeLink)
 		c.checkDirectory(fsys)
 		c.readVars(fsys, path.Dir(name), all)
 		text, info, err := content(fsys, path.Base(name), maxToolFile)
@@ -60,6 +63,10 @@ func ReadConfig(fsys fs.FS, name string, values definition.VarValues) *Config {
 	c.decode()
 	return c
 }
+
+// Swapped reports whether the mounted volume or the directory of the file was replaced since the
+// file was read.
+func (c *Config) Swapped() bool { return c.swaps.swapped() }
 
 // decode evaluates the file with the values.
 func (c *Config) decode() {
@@ -100,16 +107,18 @@ func (c *Config) checkDirectory(fsys fs.FS) {
 // ..data, and both links belong to this user or root. Users who may write the directory can
 // rename entries and create links, but not links owned by this user.
 func isVolume(fsys fs.FS, name string) bool {
-	const data = "..data"
-	for _, link := range []string{data, name} {
+	for _, link := range []string{volumeLink, name} {
 		info, err := fs.Lstat(fsys, link)
 		if err != nil || info.Mode()&fs.ModeSymlink == 0 || isOwnedByOther(info) {
 			return false
 		}
 	}
 	target, err := fs.ReadLink(fsys, name)
-	return err == nil && target == data+"/"+name
+	return err == nil && target == volumeLink+"/"+name
 }
+
+// volumeLink is the link in a volume mounted by Kubernetes that leads to its current files.
+const volumeLink = "..data"
 
 // noteOwner records a file or directory owned by another user.
 func (c *Config) noteOwner(name string, info fs.FileInfo) {

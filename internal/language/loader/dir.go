@@ -95,6 +95,40 @@ func Path(fsys fs.FS) string {
 	return path
 }
 
+// swaps are the directories of a load that something may replace while the load reads their files. A
+// mounted Kubernetes volume replaces all of its files at once: it renames a new link ..data over
+// the old one. Half of the old files and half of the new ones must not be served.
+type swaps struct {
+	fsys  fs.FS
+	root  fs.FileInfo       // of the top directory; nil if it is missing
+	links map[string]string // the targets of links, by path
+}
+
+// noteSwaps starts to note. It must be called before the first file is read.
+func noteSwaps(fsys fs.FS) swaps {
+	root, _ := fs.Stat(fsys, ".")
+	return swaps{fsys, root, map[string]string{}}
+}
+
+// note records where a link leads.
+func (s *swaps) note(link string) { s.links[link], _ = fs.ReadLink(s.fsys, link) }
+
+// swapped reports whether a noted directory has been replaced.
+func (s *swaps) swapped() bool {
+	if s.fsys == nil {
+		return false
+	}
+	if root, _ := fs.Stat(s.fsys, "."); Path(s.fsys) != "" && !os.SameFile(root, s.root) && (root != nil || s.root != nil) {
+		return true
+	}
+	for link, was := range s.links {
+		if to, _ := fs.ReadLink(s.fsys, link); to != was {
+			return true
+		}
+	}
+	return false
+}
+
 // Resolver resolves directories on disk that files name. It caches results, so that all callers
 // get the same answer. It is safe for concurrent use.
 type Resolver struct {

@@ -53,6 +53,8 @@ type Tree struct {
 	// linked means that files were reached through links, so a change to any other file
 	// requires a rescan.
 	linked bool
+	// swaps are the links to directories that the last rescan followed.
+	swaps swaps
 	// found are the tool files that a rescan has found and not read yet.
 	found []string
 	// full means that the directory holds too many files. entries counts the visited entries,
@@ -112,10 +114,15 @@ func (t *Tree) rescan() {
 	if t.fsys == nil {
 		return
 	}
+	t.swaps = noteSwaps(t.fsys)
 	t.scan(".", 0, 0)
 	t.readAll(t.found, old)
 	t.found = nil
 }
+
+// Swapped reports whether a mounted volume or a linked directory was replaced since the last load
+// that read everything, so that the definitions may mix old and new files.
+func (t *Tree) Swapped() bool { return t.swaps.swapped() }
 
 // scan finds the tool files of a directory and its subdirectories.
 func (t *Tree) scan(folder string, depth, links int) {
@@ -131,7 +138,10 @@ func (t *Tree) scan(folder string, depth, links int) {
 		t.reject(folder, "unreadable-folder", "this directory cannot be read: "+reason(err), "create it, and make it readable for the user that runs mcpd")
 		return
 	}
-	mounted := slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == "..data" })
+	mounted := slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == volumeLink })
+	if mounted {
+		t.swaps.note(path.Join(folder, volumeLink))
+	}
 	if info, err := fs.Stat(t.fsys, folder); err == nil {
 		if writableByOthers(info) && !mounted {
 			t.reject(folder, "writable-by-others", "this directory is writable by every user", "run chmod o-w on it: users who may write it decide what mcpd runs")
@@ -169,6 +179,9 @@ func (t *Tree) visit(name string, entry fs.DirEntry, depth, links int) {
 	}
 	switch {
 	case isDir:
+		if entry.Type()&fs.ModeSymlink != 0 {
+			t.swaps.note(name)
+		}
 		t.scan(name, depth+1, links)
 	case isToolFile(name):
 		t.found = append(t.found, name)
