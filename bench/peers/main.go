@@ -120,7 +120,7 @@ func (s *site) measureAll(ctx context.Context, set settings, r *results) error {
 		fmt.Fprintln(os.Stderr, "startup")
 		var all []server
 		for _, v := range servers {
-			if v.modes != nil && set.takesPart(v.name) && s.available(v) {
+			if v.modes != nil && !v.isolated && set.takesPart(v.name) && s.available(v) {
 				all = append(all, v)
 			}
 		}

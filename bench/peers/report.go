@@ -168,7 +168,7 @@ func (r *results) fasterTable(out *strings.Builder) {
 	for _, sc := range r.Scenarios {
 		for _, ours := range sc.Rows {
 			for _, peer := range sc.Rows {
-				if strings.HasPrefix(ours.Server, "mcpd-") && !strings.HasPrefix(peer.Server, "mcpd-") && peer.Server != baseline && peer.CPU < ours.CPU {
+				if strings.HasPrefix(ours.Server, "mcpd-") && !strings.HasPrefix(peer.Server, "mcpd-") && !strings.HasPrefix(peer.Server, baseline) && peer.CPU < ours.CPU {
 					fmt.Fprintf(&lines, "| %s | %s | %s | %s |\n", code(sc.Name), peer.Title, ours.Title, number(ours.CPU/peer.CPU))
 				}
 			}

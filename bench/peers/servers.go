@@ -50,6 +50,7 @@ type server struct {
 	name, title string
 	program     string // bare, embedded, gosdk, mcpgo, mcpd or node
 	modes       []string
+	isolated    bool     // of bare: tools in another process
 	executor    string   // of mcpd
 	config      []string // blocks of mcpd.hcl
 }
@@ -90,6 +91,7 @@ const baseline = "bare"
 // HTTP+SSE and WebSocket too.
 var servers = []server{
 	{name: baseline, title: "bare handler", program: "bare", modes: append(bareModes, "sse", "websocket")},
+	{name: "bare-isolated", title: "bare handler, tool in another process", program: "bare", isolated: true, modes: []string{"http", "stdio"}},
 	{name: "mcpd-go", title: "mcpd, tool in Go", program: "embedded", modes: mcpdModes},
 	{name: "mcpd-inline", title: "mcpd, script inline", program: "mcpd", executor: "inline", modes: mcpdModes},
 	{name: "mcpd-worker", title: "mcpd, script in a worker", program: "mcpd", executor: "worker", modes: mcpdModes},
@@ -255,6 +257,9 @@ func (s *site) command(v server, m mode, tools int) (*exec.Cmd, string, error) {
 	args := []string{"--transport", transport, "--tools", strconv.Itoa(tools)}
 	if m.sessions && transport == "http" {
 		args = append(args, "--sessions")
+	}
+	if v.isolated {
+		args = append(args, "--isolated")
 	}
 	program := filepath.Join(s.bin, v.program)
 	switch v.program {

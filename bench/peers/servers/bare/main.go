@@ -1,16 +1,23 @@
 // Bare is the baseline: a handler with net/http and encoding/json that decodes a
 // request, does what it asks, and encodes the response. It validates nothing, and has
 // no protocol library. Over HTTP it does not distinguish the revisions of MCP.
+//
+// With --isolated it passes each message to another process, which answers it: the least
+// that a tool outside of the server's process costs.
 package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log"
 	"net/http"
 	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
 
 	"github.com/mcpd/mcpd/bench/peers/servers/workload"
 )
@@ -130,9 +137,104 @@ func (s *server) stdio(in io.Reader, out io.Writer) error {
 	}
 }
 
+// isolated passes messages to child processes, one for each processor. A child has one message at
+// a time.
+type isolated chan *child
+
+type child struct {
+	in  io.Writer
+	out *bufio.Reader
+}
+
+func isolate(tools int) (isolated, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	children := make(isolated, runtime.GOMAXPROCS(0))
+	for range cap(children) {
+		cmd := exec.Command(path, "--transport", "stdio", "--tools", strconv.Itoa(tools))
+		cmd.Stderr = os.Stderr
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			return nil, err
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			return nil, err
+		}
+		if err := cmd.Start(); err != nil {
+			return nil, err
+		}
+		children <- &child{in, bufio.NewReader(out)}
+	}
+	return children, nil
+}
+
+// answer passes a line to a child, and its response to out.
+func (i isolated) answer(line []byte, out io.Writer) error {
+	c := <-i
+	defer func() { i <- c }()
+	if _, err := c.in.Write(line); err != nil {
+		return err
+	}
+	response, err := c.out.ReadSlice('\n')
+	if err == bufio.ErrBufferFull {
+		var rest []byte
+		response = bytes.Clone(response)
+		rest, err = c.out.ReadBytes('\n')
+		response = append(response, rest...)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = out.Write(response)
+	return err
+}
+
+// ServeHTTP answers one request.
+func (i isolated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	line, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if err := i.answer(append(line, '\n'), w); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+	}
+}
+
+// stdio answers lines until in ends. It expects a response to every line.
+func (i isolated) stdio(in io.Reader, out io.Writer) error {
+	lines := bufio.NewReader(in)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return nil
+		}
+		if err := i.answer(line, out); err != nil {
+			return err
+		}
+	}
+}
+
+// handler serves both transports.
+type handler interface {
+	http.Handler
+	stdio(in io.Reader, out io.Writer) error
+}
+
 func main() {
 	o := workload.Parse()
-	s := newServer(o.Tools)
+	var s handler = newServer(o.Tools)
+	if o.Isolated {
+		children, err := isolate(o.Tools)
+		if err != nil {
+			log.Fatal(err)
+		}
+		s = children
+	}
 	if o.Transport == "stdio" {
 		if err := s.stdio(os.Stdin, os.Stdout); err != nil {
 			log.Fatal(err)

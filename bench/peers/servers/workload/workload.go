@@ -19,6 +19,8 @@ type Options struct {
 	Sessions bool
 	// Tools is the number of tools, at least 2.
 	Tools int
+	// Isolated selects another process for the tools. Only the bare handler offers it.
+	Isolated bool
 	// Config is the directory of an mcpd.hcl, or empty. Only mcpd reads it.
 	Config string
 }
@@ -28,6 +30,7 @@ func Parse() Options {
 	var o Options
 	flag.StringVar(&o.Transport, "transport", "http", "http, sse or stdio")
 	flag.BoolVar(&o.Sessions, "sessions", false, "HTTP with sessions")
+	flag.BoolVar(&o.Isolated, "isolated", false, "run tools in another process")
 	flag.IntVar(&o.Tools, "tools", 10, "the number of tools")
 	flag.StringVar(&o.Config, "config", "", "the directory of an mcpd.hcl")
 	flag.Parse()
