@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -279,21 +280,26 @@ func TestLimitStore_options(t *testing.T) {
 func TestLimitStore_database(t *testing.T) {
 	database := postgrestest.Start(t, os.Getenv("MCPD_NEED_POSTGRES"))
 	options := engine.Options{
-		Files:    engine.Files{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", "limit \"scarce\" { rate = \"3/h\" }\n")},
+		Files:    engine.Files{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", "limit \"scarce\" {\n  key  = \"principal.id\"\n  rate = \"3/h\"\n}\n")},
 		StateURL: database.URL("postgres", ""),
 	}
 	a, b := server(t, options), server(t, options)
 	options.Limits = sharedLimits(newTallyStore())
 	own := server(t, options)
-	for i, s := range []*engine.Server{a, b, a} {
-		if got := outcomeCode(s.Execute(t.Context(), callBy("ada", "echo", `{"n":1}`))); got != "ok" {
-			t.Fatalf("call %d: %s", i, got)
+	// A busy database may not answer within the time for a count. The next caller tries again.
+	for attempt := 0; ; attempt++ {
+		var got []string
+		for _, s := range []*engine.Server{a, b, a, a, b} {
+			got = append(got, outcomeCode(s.Execute(t.Context(), callBy(fmt.Sprint("ada", attempt), "echo", `{"n":1}`))))
 		}
-	}
-	for _, s := range []*engine.Server{a, b} {
-		if got := outcomeCode(s.Execute(t.Context(), callBy("ada", "echo", `{"n":1}`))); !strings.HasPrefix(got, "POLICY_DENIED: over the limit of 3 calls an hour") {
-			t.Error(got)
+		if slices.Contains(got, uncounted) && attempt < 50 {
+			continue
 		}
+		const over = "POLICY_DENIED: over the limit of 3 calls an hour"
+		if !slices.Equal(got[:3], []string{"ok", "ok", "ok"}) || !strings.HasPrefix(got[3], over) || !strings.HasPrefix(got[4], over) {
+			t.Errorf("attempt %d: %q", attempt, got)
+		}
+		break
 	}
 	if got := outcomeCode(own.Execute(t.Context(), callBy("ada", "echo", `{"n":1}`))); got != "ok" {
 		t.Error(got)
