@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -156,7 +157,7 @@ func (e *environment) propagate() bool {
 func (e *environment) resource(o Options) []attribute.KeyValue {
 	pairs := e.pairs(func(key string) bool { return key != "" && printable(key) }, "OTEL_RESOURCE_ATTRIBUTES")
 	service, _ := e.text("OTEL_SERVICE_NAME")
-	values := map[string]string{"service.name": o.Service, "service.version": o.Version}
+	values := map[string]string{"service.name": o.Service, "service.version": o.Version, "service.instance.id": instanceID()}
 	for _, p := range pairs {
 		values[p.key] = p.value
 	}
@@ -171,6 +172,15 @@ func (e *environment) resource(o Options) []attribute.KeyValue {
 	}
 	set := attribute.NewSet(attributes...) // sorted
 	return set.ToSlice()
+}
+
+// instanceID returns a random UUID of version 4, which tells the servers of a service apart
+// (OpenTelemetry semantic conventions, Service attributes).
+func instanceID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 // endpoint returns the URL for spans. The variable for traces is used unchanged; the

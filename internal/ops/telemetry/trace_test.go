@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -59,7 +60,7 @@ func TestTracer_exportsCall(t *testing.T) {
 	if diff := cmp.Diff(want, shapes(got)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	wantResource := map[string]string{"service.name": "crm", "service.version": "1.2", "deployment.environment.name": "test"}
+	wantResource := map[string]string{"service.name": "crm", "service.instance.id": "random UUID", "service.version": "1.2", "deployment.environment.name": "test"}
 	if diff := cmp.Diff(wantResource, resourceOf(got.body)); diff != "" {
 		t.Errorf("resource (-want +got)\n%s", diff)
 	}
@@ -70,10 +71,12 @@ func TestTracer_exportsCall(t *testing.T) {
 	}
 }
 
+var randomUUID = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
+
 func resourceOf(r *coltracepb.ExportTraceServiceRequest) map[string]string {
 	got := map[string]string{}
 	for _, a := range r.GetResourceSpans()[0].GetResource().GetAttributes() {
-		got[a.GetKey()] = a.GetValue().GetStringValue()
+		got[a.GetKey()] = randomUUID.ReplaceAllString(a.GetValue().GetStringValue(), "random UUID")
 	}
 	return got
 }
@@ -94,7 +97,7 @@ func TestSettings_injectedEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := c.arrived(t)
-	if diff := cmp.Diff(map[string]string{"service.name": "crm"}, resourceOf(got.body)); diff != "" {
+	if diff := cmp.Diff(map[string]string{"service.name": "crm", "service.instance.id": "random UUID"}, resourceOf(got.body)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if shapes(got)["tools/call"].Attributes["mcp.method.name"] == "" || got.path != "/" {
@@ -191,7 +194,7 @@ func TestConsole_oneLinePerSpan(t *testing.T) {
 		}
 		lines = append(lines, fmt.Sprint(l.Name, l.Resource))
 	}
-	if diff := cmp.Diff([]string{"policy[{service.name}]", "prompts/get incident[{service.name}]"}, lines); diff != "" {
+	if diff := cmp.Diff([]string{"policy[{service.instance.id} {service.name}]", "prompts/get incident[{service.instance.id} {service.name}]"}, lines); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
