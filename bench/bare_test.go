@@ -38,14 +38,15 @@ func adding(ctx context.Context) (*engine.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = engine.AddTool(s, engine.ToolOptions{Name: "add"}, func(_ context.Context, _ identity.Agent, in addIn) (addOut, error) {
-		return addOut{in.A + in.B}, nil
-	})
-	if err != nil {
+	if err := engine.AddTool(s, engine.ToolOptions{Name: "add"}, addNumbers); err != nil {
 		return nil, err
 	}
 	_, err = s.Load(ctx)
 	return s, err
+}
+
+func addNumbers(_ context.Context, _ identity.Agent, in addIn) (addOut, error) {
+	return addOut{in.A + in.B}, nil
 }
 
 // bareRequest holds the fields that the bare handler decodes.

@@ -135,6 +135,26 @@ func BenchmarkColdLoad(b *testing.B) {
 	}
 }
 
+// BenchmarkGoTools registers and loads ten thousand tools in Go of the same types.
+func BenchmarkGoTools(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		s, err := engine.New(engine.Options{Name: "bench"})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for i := range 10_000 {
+			if err := engine.AddTool(s, engine.ToolOptions{Name: fmt.Sprint("add", i), Description: "Adds two numbers."}, addNumbers); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if _, err := s.Load(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		_ = s.Close(context.Background())
+	}
+}
+
 // BenchmarkReload reloads after one of a thousand files changed.
 func BenchmarkReload(b *testing.B) {
 	folder := onDisk(b, manyTools(1000))

@@ -217,3 +217,23 @@ func TestGoTool_undecodableArgument(t *testing.T) {
 		t.Errorf("the argument is repeated:\n%s\n%s", failed.Message, log)
 	}
 }
+
+// A tool costs the same however many there are, and tools of the same types share their schemas.
+func TestAddTool_allocations(t *testing.T) {
+	s, added := unloaded(t, engine.Options{}), 0
+	type numbers struct {
+		A float64 `json:"a"`
+		B float64 `json:"b"`
+	}
+	add := func() {
+		added++
+		o := engine.ToolOptions{Name: fmt.Sprint("add", added), Description: "Adds two numbers."}
+		if err := engine.AddTool(s, o, func(_ context.Context, _ identity.Agent, in numbers) (numbers, error) { return in, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const budget = 40
+	if got := testing.AllocsPerRun(2000, add); got > budget {
+		t.Errorf("%v allocations, want at most %d", got, budget)
+	}
+}

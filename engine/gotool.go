@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/mcpd/mcpd/call"
@@ -58,7 +57,7 @@ func AddTool[In, Out any](s *Server, o ToolOptions, run func(ctx context.Context
 func (s *Server) register(item *catalog.Item) error {
 	s.loading.Lock()
 	defer s.loading.Unlock()
-	if slices.ContainsFunc(s.goTools, func(i *catalog.Item) bool { return i.Name == item.Name }) {
+	if s.goNames[item.Name] {
 		return fmt.Errorf("a tool of this name is already registered")
 	}
 	snap := s.current.Load()
@@ -72,7 +71,7 @@ func (s *Server) register(item *catalog.Item) error {
 			return err
 		}
 	}
-	s.goTools = append(slices.Clone(s.goTools), item)
+	s.goTools, s.goNames[item.Name] = append(s.goTools, item), true
 	if snap == nil {
 		return nil
 	}

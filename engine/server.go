@@ -94,7 +94,8 @@ type reloader struct {
 	// Guarded by loading.
 	loading sync.Mutex
 	builder *catalog.Builder
-	goTools []*catalog.Item
+	goTools []*catalog.Item // only appended to, since builds read it later
+	goNames map[string]bool
 	loads   uint64
 	failed  uint64
 
@@ -170,7 +171,7 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("new server: %w", err), tel.close(context.Background()))
 	}
-	s = &Server{options: o, states: states, telemetry: tel, auditing: auditing{ready: !o.DeferReady}, changes: changes.New(o.Logger, states.Publish)}
+	s = &Server{options: o, reloader: reloader{goNames: map[string]bool{}}, states: states, telemetry: tel, auditing: auditing{ready: !o.DeferReady}, changes: changes.New(o.Logger, states.Publish)}
 	states.Receive = s.receive
 	drivers, missing := parts.Drivers()
 	s.brokers = host.NewBrokers(host.Options{Drivers: drivers, LookupEnv: o.Files.LookupEnv, OpenStore: s.states.Open, Publish: s.states.Publish, Supervisor: o.Scripts.Supervisor, Audit: s.recordEvent, Traceparent: tel.propagate, Logger: o.Logger})

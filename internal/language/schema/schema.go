@@ -29,6 +29,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -47,8 +48,8 @@ type Schema struct {
 	node *node
 	// numbers are the numbers that arguments may hold.
 	numbers Numbers
-	// trusted is the result of Trusted.
-	trusted bool
+	// trusted is the result of Trusted. object means that a schema from For accepts only objects.
+	trusted, object bool
 }
 
 // Compile compiles the schema raw. The caller must have checked the limits of the JSON.
@@ -120,9 +121,25 @@ func (s *Schema) mismatches(v any, size int, arguments bool) []mismatch {
 	return full.mismatches
 }
 
+// ofTypes has the results of [For] by [reflect.Type], as thousands of tools may share a type. A
+// program has a fixed number of types.
+var ofTypes sync.Map
+
 // For returns the schema of a Go type, as encoding/json encodes it. The jsonschema struct tag
-// describes a field.
+// describes a field. Each call for a type returns the same schema.
 func For[T any]() (*Schema, error) {
+	if known, ok := ofTypes.Load(reflect.TypeFor[T]()); ok {
+		return known.(*Schema), nil
+	}
+	made, err := makeFor[T]()
+	if err != nil {
+		return nil, err
+	}
+	kept, _ := ofTypes.LoadOrStore(reflect.TypeFor[T](), made)
+	return kept.(*Schema), nil
+}
+
+func makeFor[T any]() (*Schema, error) {
 	reflected, err := jsonschema.For[T](nil)
 	if err != nil {
 		return nil, fmt.Errorf("make schema: %w", err)
@@ -135,7 +152,7 @@ func For[T any]() (*Schema, error) {
 	if err := problems.Err(); err != nil {
 		return nil, fmt.Errorf("compile schema: %w", err)
 	}
-	compiled.trusted = isTrusted(reflect.TypeFor[T]())
+	compiled.trusted, compiled.object = isTrusted(reflect.TypeFor[T]()), isObject(raw)
 	return compiled, nil
 }
 
@@ -143,7 +160,7 @@ func For[T any]() (*Schema, error) {
 // output.
 func ForFunc[In, Out any]() (input, output *Schema, err error) {
 	input, err = For[In]()
-	if err == nil && !input.isObject() {
+	if err == nil && !input.object {
 		err = errors.New("it must be a struct")
 	}
 	if err != nil {
@@ -155,10 +172,10 @@ func ForFunc[In, Out any]() (input, output *Schema, err error) {
 	return input, output, nil
 }
 
-// isObject reports whether the schema accepts only objects.
-func (s *Schema) isObject() bool {
+// isObject reports whether a schema accepts only objects.
+func isObject(raw json.RawMessage) bool {
 	var keywords map[string]json.RawMessage
-	return json.Unmarshal(s.Raw(), &keywords) == nil && string(keywords["type"]) == `"object"`
+	return json.Unmarshal(raw, &keywords) == nil && string(keywords["type"]) == `"object"`
 }
 
 // Trusted reports whether the schema is from [For] and encoding/json only produces valid values

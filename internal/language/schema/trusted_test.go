@@ -76,3 +76,18 @@ func TestTrusted_false(t *testing.T) {
 		}
 	}
 }
+
+// Thousands of tools in Go may have the same types.
+func TestFor_sameTypeSharesSchema(t *testing.T) {
+	first, err := schema.For[sound]()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if allocations := testing.AllocsPerRun(100, func() {
+		if again, err := schema.For[sound](); again != first || err != nil {
+			t.Fatal("another schema", err)
+		}
+	}); allocations > 0 {
+		t.Errorf("%v allocations, want 0", allocations)
+	}
+}
