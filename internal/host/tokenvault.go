@@ -134,8 +134,21 @@ func deleteRow(store state.Store, name string) (there bool, err error) {
 // byte.
 func (v tokenVault) name(user string) string { return v.secret + "\x00" + user }
 
-// vaultCipher returns the cipher of a store. It creates the key on first use.
+// vaultCipher returns the cipher of a store.
 func vaultCipher(store state.Store) (cipher.AEAD, error) {
+	key, err := readVaultKey(store)
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, errDamagedVault
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}
+
+// readVaultKey returns the key of a store. It creates the key on first use.
+func readVaultKey(store state.Store) ([]byte, error) {
 	key, err := store.Pair(vaultSpace, vaultKey)
 	if err == nil && key.Value == nil {
 		err = store.ChangePair(vaultSpace, vaultKey, vaultLimits, func(old state.Pair, _ time.Time) (state.Pair, error) {
@@ -150,9 +163,5 @@ func vaultCipher(store state.Store) (cipher.AEAD, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read token key: %w", err)
 	}
-	block, err := aes.NewCipher(key.Value)
-	if err != nil {
-		return nil, errDamagedVault
-	}
-	return cipher.NewGCMWithRandomNonce(block)
+	return key.Value, nil
 }

@@ -135,13 +135,21 @@ func (f TokenFilter) name() string {
 func (b Brokers) DropUserTokens(f TokenFilter) (dropped []UserToken, err error) {
 	// Even if there is no token: a user may be giving consent at another replica.
 	defer b.publish(state.TokenDropped, f.name())
-	all, err := b.UserTokens()
-	if err != nil {
-		return nil, err
-	}
 	store, err := b.open()
 	if err != nil {
 		return nil, fmt.Errorf("open user tokens: %w", err)
+	}
+	// First, so that a replica that stores a token of one finds it gone and removes the token.
+	err = dropAuthorizations(store, func(key, user string) bool {
+		t, ok := parseRow(key + "\x00" + user)
+		return ok && f.matches(t)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("drop authorizations: %w", err)
+	}
+	all, err := b.UserTokens()
+	if err != nil {
+		return nil, err
 	}
 	known := map[string]bool{}
 	// Rows first, so that they cannot be loaded into memory again.

@@ -85,6 +85,8 @@ func (u *UserTokens) Token(ctx context.Context) (string, error) {
 		}
 		v, at, further, err := u.authorization(who)
 		switch {
+		case errors.Is(err, errAgain) && ctx.Err() == nil:
+			continue
 		case err != nil:
 			return "", err
 		case at == stageDone:
@@ -94,12 +96,17 @@ func (u *UserTokens) Token(ctx context.Context) (string, error) {
 		case at == stageCodeShown:
 			return "", u.codePrompt(v)
 		}
+		var poll <-chan time.Time
+		if v.locator != "" {
+			poll = time.After(sharedPoll)
+		}
 		select {
 		case <-further:
-			who.Prompted = true
+		case <-poll:
 		case <-ctx.Done():
 			return "", errNotReturned
 		}
+		who.Prompted = true
 	}
 }
 
@@ -242,6 +249,7 @@ type authorization struct {
 	verifier string
 	page     []byte
 	state    [sha256.Size]byte
+	locator  string // of its stored form; "" if it is not shared
 
 	// Guarded by the mutex of the UserTokens. The authorization is removed at expires. progress
 	// is closed when the stage changes. err is the error of a failed authorization.
@@ -274,11 +282,19 @@ const authorizationTimeout = 10 * time.Minute
 
 // newAuthorization returns an authorization, and the hash of its state parameter.
 func (u *UserTokens) newAuthorization(who Caller) (v *authorization, state [sha256.Size]byte) {
+	return u.newSharedAuthorization(who, "")
+}
+
+// stateLength is the length of a state parameter without a locator.
+const stateLength = 43
+
+// newSharedAuthorization returns an authorization whose state parameter begins with a locator.
+func (u *UserTokens) newSharedAuthorization(who Caller, locator string) (v *authorization, state [sha256.Size]byte) {
 	random := make([]byte, 32)
 	rand.Read(random)
-	text := base64.RawURLEncoding.EncodeToString(random)
+	text := locator + base64.RawURLEncoding.EncodeToString(random)
 	v = &authorization{
-		caller: who, verifier: oauth2.GenerateVerifier(), state: sha256.Sum256([]byte(text)),
+		caller: who, locator: locator, verifier: oauth2.GenerateVerifier(), state: sha256.Sum256([]byte(text)),
 		expires: u.broker.options.Now().Add(authorizationTimeout), stage: stageAtProvider, progress: make(chan struct{}),
 	}
 	options := []oauth2.AuthCodeOption{oauth2.S256ChallengeOption(v.verifier)}

@@ -27,7 +27,8 @@ type UserTokens struct {
 	vault    Vault
 	renewing [renewShards]chan struct{} // each holds a token during a renewal
 
-	storeMu sync.Mutex // held while the vault and the cache change together; locked before mu
+	sharing [renewShards]sync.Mutex // see order; locked before mu
+	storeMu sync.Mutex              // held while the vault and the cache change together; locked before sharing and mu
 
 	mu             sync.Mutex
 	authorizations map[[sha256.Size]byte]*authorization // by hash of the state parameter
@@ -101,6 +102,12 @@ func (b *Broker) clients() []*UserTokens {
 // authorization returns the authorization of a caller, its stage, and a channel that is closed
 // on progress. It starts one if there is none.
 func (u *UserTokens) authorization(who Caller) (v *authorization, at stage, further <-chan struct{}, err error) {
+	if all, err := u.shared(); err != nil || all != nil {
+		if err != nil {
+			return nil, stageSent, nil, err
+		}
+		return u.joinAuthorization(all, who)
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.expire()
@@ -113,25 +120,31 @@ func (u *UserTokens) authorization(who Caller) (v *authorization, at stage, furt
 			return v, v.stage, v.progress, nil
 		}
 	}
-	if err := u.admit(); err != nil {
+	if err := u.admit(false); err != nil {
 		return nil, stageSent, nil, err
 	}
 	v, state := u.newAuthorization(who)
 	u.authorizations[state] = v
-	if u.cleanup == nil {
-		u.cleanup = time.AfterFunc(authorizationTimeout, u.cleanUp) // removes expired ones
-	} else {
-		u.cleanup.Reset(authorizationTimeout)
-	}
+	u.scheduleCleanUp()
 	return v, stageSent, v.progress, nil
 }
 
-// admit returns why no authorization can start. The caller holds mu.
-func (u *UserTokens) admit() error {
+// scheduleCleanUp schedules the removal of expired authorizations. The caller holds mu.
+func (u *UserTokens) scheduleCleanUp() {
+	if u.cleanup == nil {
+		u.cleanup = time.AfterFunc(authorizationTimeout, u.cleanUp)
+	} else {
+		u.cleanup.Reset(authorizationTimeout)
+	}
+}
+
+// admit returns why no authorization can start. The store bounds shared ones. The caller holds
+// mu.
+func (u *UserTokens) admit(shared bool) error {
 	switch {
 	case u.closed:
 		return errNoCallback
-	case len(u.authorizations) >= maxAuthorizations:
+	case !shared && len(u.authorizations) >= maxAuthorizations:
 		return errTooManyAuthorizations
 	case !u.client.HasRemoteCallback():
 		return u.listen()

@@ -102,6 +102,8 @@ const (
 	pageDone    = "Done. You can close this window."
 	pageRefused = "Access was not granted. You can close this window."
 	pageUnknown = "This link is not valid any more. Start again in your client."
+	pageAway    = "The server cannot reach its database. Load this page again in a minute, or start again in your client."
+	pageLost    = "The server lost its database, and access was not granted. Start again in your client in a minute."
 )
 
 // setPageHeaders sets headers that forbid links, scripts and caching.
@@ -119,7 +121,11 @@ func (u *UserTokens) handleCallback(w http.ResponseWriter, r *http.Request) {
 	setPageHeaders(w.Header())
 	status, page := http.StatusBadRequest, pageUnknown
 	query := r.URL.Query()
-	if v := u.takeState(query.Get("state")); v != nil {
+	v, err := u.takeState(query.Get("state"))
+	if err != nil {
+		status, page = http.StatusServiceUnavailable, pageAway
+	}
+	if v != nil {
 		ended := make(chan struct{})
 		if u.broker.runDetached(r.Context(), func(ctx context.Context) { // whether or not the browser waits
 			defer close(ended)
@@ -132,17 +138,24 @@ func (u *UserTokens) handleCallback(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, page)
 }
 
-// takeState returns the authorization of a state, or nil. A state can be used once.
-func (u *UserTokens) takeState(state string) *authorization {
+// takeState returns the authorization of a state, or nil. A state can be used once, at one
+// replica.
+func (u *UserTokens) takeState(state string) (*authorization, error) {
+	if all, err := u.shared(); err != nil || all != nil {
+		if err != nil {
+			return nil, err
+		}
+		return u.takeShared(all, state)
+	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.expire()
 	v := u.authorizations[sha256.Sum256([]byte(state))]
 	if v == nil || v.stage != stageAtProvider {
-		return nil
+		return nil, nil
 	}
 	u.advance(v, stageReturned)
-	return v
+	return v, nil
 }
 
 // completeCallback fetches the token for a returned user. On this machine it is stored for the
@@ -153,6 +166,9 @@ func (u *UserTokens) completeCallback(ctx context.Context, v *authorization, que
 	err := errNotAllowed
 	if code := query.Get("code"); code != "" && query.Get("error") == "" {
 		got, err = u.redeem(ctx, code, v.verifier)
+	}
+	if v.locator != "" {
+		return u.showSharedCode(v, got, err)
 	}
 	if err == nil && !u.client.HasRemoteCallback() {
 		err = u.storeFirst(v, got)

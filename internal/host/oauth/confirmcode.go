@@ -38,6 +38,9 @@ func normalizeCode(code string) string {
 	return code[:4] + "-" + code[4:]
 }
 
+// formInstruction is the beginning of each form.
+const formInstruction = "Enter the code that your browser shows with the mark"
+
 // form returns the parameters of the form that asks the user for the code in their browser,
 // next to a mark, with the remaining attempts.
 func (c Client) form(mark string, left int) []byte {
@@ -47,7 +50,7 @@ func (c Client) form(mark string, left int) []byte {
 	}
 	// Plain data always encodes.
 	params, _ := json.Marshal(map[string]any{
-		"message": fmt.Sprintf("%sEnter the code that your browser shows with the mark %s. Then %s lets the server %s, which it knows as %+q, act for you. "+
+		"message": fmt.Sprintf("%s"+formInstruction+" %s. Then %s lets the server %s, which it knows as %+q, act for you. "+
 			"If you did not open that page yourself, or its mark differs, decline.", again, mark, hostIn(c.AuthorizeURL), hostIn(c.RedirectURL), c.ID),
 		"requestedSchema": map[string]any{
 			"type": "object", "required": []string{"code"},
@@ -71,6 +74,13 @@ func (b *Broker) IsPrompt(user string, params []byte) bool {
 		u.mu.Lock()
 		v, _ := u.findPrompt(user, params)
 		u.mu.Unlock()
+		if v == nil {
+			if all, err := u.syncPrompt(user, params); err == nil && all != nil {
+				u.mu.Lock()
+				v, _ = u.findPrompt(user, params)
+				u.mu.Unlock()
+			}
+		}
 		if v != nil {
 			return true
 		}
@@ -116,6 +126,12 @@ func (b *Broker) HandleAnswer(user string, params []byte, a PromptAnswer) {
 }
 
 func (u *UserTokens) handleAnswer(user string, params []byte, a PromptAnswer) {
+	if all, err := u.syncPrompt(user, params); err != nil || all != nil {
+		if err == nil { // otherwise the call asks again, or fails
+			u.handleSharedAnswer(all, user, params, a)
+		}
+		return
+	}
 	u.mu.Lock()
 	v, code := u.findPrompt(user, params)
 	if v == nil || !u.client.HasRemoteCallback() || !code && (a.Accepted || v.stage != stageAtProvider) {

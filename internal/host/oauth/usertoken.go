@@ -107,6 +107,11 @@ func (u *UserTokens) storeFirst(v *authorization, got token) error {
 		u.broker.options.OnTokenLost(u.key, v.caller.User, LossNotStored)
 		return err
 	}
+	if v.locator != "" && !u.finishShared(v) {
+		u.broker.options.OnTokenLost(u.key, v.caller.User, LossNotStored)
+		_, err := u.vault.Replace(v.caller.User, nil, k.isIn)
+		return cmpErr(err, errNoCallback)
+	}
 	u.cacheNew(v.caller.User, k, drops)
 	return nil
 }
@@ -270,15 +275,19 @@ func (u *UserTokens) forgetUsers(of func(user string) bool) (had []string) {
 }
 
 // Reload makes the next calls of the matching users read the vault, which another server has changed.
-// If that dropped their tokens, their authorizations in progress end.
+// If that dropped their tokens, their authorizations in progress end; shared ones are read again.
 func (u *UserTokens) Reload(of func(user string) bool, dropped bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.dropCount++
 	maps.DeleteFunc(u.cache, func(user string, _ tokenEntry) bool { return of(user) })
 	for _, v := range u.authorizations {
-		if dropped && v.stage != stageDone && of(v.caller.User) {
+		switch {
+		case v.stage == stageDone || !of(v.caller.User):
+		case dropped:
 			u.end(v, errNoCallback)
+		case v.locator != "":
+			u.advance(v, v.stage) // waiting calls read it again
 		}
 	}
 }

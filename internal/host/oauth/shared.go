@@ -1,0 +1,449 @@
+package oauth
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// SharedVault is a vault that several replicas may share. Then they share the authorizations in
+// progress, too, so that each step of one works at any replica.
+type SharedVault interface {
+	Vault
+	// Authorizations returns the authorizations in progress of all replicas, or nil if the vault
+	// is not shared.
+	Authorizations() (Authorizations, error)
+}
+
+// Authorizations are encrypted values by locator, one for each user. A value is absent after it
+// has expired. It is safe for concurrent use.
+type Authorizations interface {
+	// Locator returns the locator of a user: [LocatorLength] characters of base64url that do not
+	// reveal the user.
+	Locator(user string) string
+	// Get returns a value, or nil.
+	Get(locator string) ([]byte, error)
+	// Change atomically replaces a value by the result of change, which may be called several
+	// times; nil deletes it. If change fails, Change returns its error and nothing has changed.
+	// If there is no room, the error is [ErrNoRoom].
+	Change(locator string, change func(old []byte, now time.Time) (value []byte, expires time.Time, err error)) error
+	// Changed tells the other replicas that the authorization of a user has changed.
+	Changed(user string)
+}
+
+// LocatorLength is the length of a locator. A shared state parameter begins with the locator.
+const LocatorLength = 22
+
+// ErrNoRoom is the error for an authorization that exceeds the bound of all replicas.
+var ErrNoRoom = errors.New("too many authorizations are stored")
+
+const (
+	// leaseTimeout bounds the time in which one replica fetches or stores a token. If the replica
+	// dies, the authorization expires, and the user can start again.
+	leaseTimeout = time.Minute
+	// sharedPoll is the interval in which a waiting call reads a shared authorization, in
+	// addition to notifications.
+	sharedPoll = 5 * time.Second
+)
+
+var (
+	errUnchanged = errors.New("the authorization is in another stage")
+	// errAgain: the state has changed meanwhile, and must be read again.
+	errAgain = errors.New("the authorization has changed")
+)
+
+// sharedAuthorization is the stored form of an authorization. Replicas of other versions read
+// it: the numbers of stages do not change.
+type sharedAuthorization struct {
+	User        string         `json:"user"`
+	DisplayName string         `json:"display_name"`
+	State       []byte         `json:"state"` // its hash
+	Verifier    string         `json:"verifier"`
+	Page        []byte         `json:"page"`
+	Stage       stage          `json:"stage"`
+	Until       time.Time      `json:"until"` // in the clock of the store
+	Mark        string         `json:"mark,omitempty"`
+	Code        string         `json:"code,omitempty"`
+	Attempts    int            `json:"attempts,omitempty"`
+	Token       string         `json:"token,omitempty"`
+	Life        time.Duration  `json:"life,omitempty"`
+	Refresh     string         `json:"refresh,omitempty"`
+	Failure     *sharedFailure `json:"failure,omitempty"`
+}
+
+// sharedFailure is the error of a failed authorization. Code is that of a scripting.HostError,
+// or "".
+type sharedFailure struct {
+	Code    string `json:"code,omitempty"`
+	Message string `json:"message"`
+}
+
+func (f *sharedFailure) err() error {
+	switch {
+	case f == nil:
+		return nil
+	case f.Code != "":
+		return &scripting.HostError{Code: f.Code, Message: f.Message}
+	case f.Message == errNotAllowed.Error():
+		return errNotAllowed
+	case f.Message == errCode.Error():
+		return errCode
+	}
+	return errors.New(f.Message)
+}
+
+// parseShared returns a stored authorization, or nil if there is none or another version stored it.
+func parseShared(value []byte) *sharedAuthorization {
+	var s sharedAuthorization
+	if value == nil || json.Unmarshal(value, &s) != nil || s.User == "" || len(s.State) != sha256.Size {
+		return nil
+	}
+	return &s
+}
+
+// AuthorizationUser returns the user of a value of [Authorizations], or "".
+func AuthorizationUser(value []byte) string {
+	if s := parseShared(value); s != nil {
+		return s.User
+	}
+	return ""
+}
+
+// is reports whether the stored authorization is one with a state, and in a stage.
+func (s *sharedAuthorization) is(state [sha256.Size]byte, at stage) bool {
+	return s != nil && bytes.Equal(s.State, state[:]) && s.Stage == at
+}
+
+// fail ends the authorization. Waiting calls of all replicas get the error.
+func (s *sharedAuthorization) fail(err error, now time.Time) {
+	s.Stage, s.Until, s.Verifier, s.Code, s.Token, s.Refresh = stageDone, now.Add(authorizationTimeout), "", "", "", ""
+	s.Failure = &sharedFailure{Message: err.Error()}
+	if fault, ok := errors.AsType[*scripting.HostError](err); ok {
+		s.Failure = &sharedFailure{Code: fault.Code, Message: fault.Message}
+	}
+}
+
+// local returns the copy of a stored authorization for this replica. The store decides when it
+// expires; the copy has the time of its removal from memory.
+func (u *UserTokens) local(s *sharedAuthorization, locator string) *authorization {
+	v := &authorization{
+		caller: Caller{User: s.User, DisplayName: s.DisplayName}, verifier: s.Verifier, page: s.Page, state: [sha256.Size]byte(s.State), locator: locator,
+		expires: u.broker.options.Now().Add(authorizationTimeout), stage: s.Stage, progress: make(chan struct{}), err: s.Failure.err(),
+		token: token{value: s.Token, life: s.Life, refresh: s.Refresh}, code: s.Code, attemptsLeft: s.Attempts,
+	}
+	for i := range v.forms {
+		v.forms[i] = u.client.form(s.Mark, i+1)
+	}
+	return v
+}
+
+// shared returns the authorizations of all replicas, or nil if this client does not share them:
+// a user who returns to a port of this machine stays with this process.
+func (u *UserTokens) shared() (Authorizations, error) {
+	vault, ok := u.vault.(SharedVault)
+	if !ok || !u.client.HasRemoteCallback() {
+		return nil, nil
+	}
+	return vault.Authorizations()
+}
+
+// order orders the accesses of this replica to one locator, so that its copy is never older than
+// one that it has read.
+func (u *UserTokens) order(locator string) *sync.Mutex { return &u.sharing[shardOf(locator)] }
+
+// sync reads the authorization of a locator into memory. It returns nil if there is none.
+func (u *UserTokens) sync(all Authorizations, locator string) (*sharedAuthorization, error) {
+	turn := u.order(locator)
+	turn.Lock()
+	defer turn.Unlock()
+	value, err := all.Get(locator)
+	if err != nil {
+		return nil, err
+	}
+	s := parseShared(value)
+	u.adopt(locator, s)
+	return s, nil
+}
+
+// change changes the authorization of a locator at all replicas. The function gets nil if there
+// is none, and returns nil to remove it; its time Until must be set. If it returns
+// [errUnchanged], nothing changes.
+func (u *UserTokens) change(all Authorizations, locator string, change func(s *sharedAuthorization, now time.Time) (*sharedAuthorization, error)) error {
+	turn := u.order(locator)
+	turn.Lock()
+	defer turn.Unlock()
+	var user string
+	var made *sharedAuthorization
+	err := all.Change(locator, func(old []byte, now time.Time) ([]byte, time.Time, error) {
+		before := parseShared(old)
+		if before != nil {
+			user = before.User
+		}
+		var err error
+		if made, err = change(before, now); err != nil || made == nil {
+			return nil, time.Time{}, err
+		}
+		user = made.User
+		value, err := json.Marshal(made)
+		return value, made.Until, err
+	})
+	if err != nil && (errors.Is(err, errUnchanged) || errors.Is(err, ErrNoRoom)) {
+		return err
+	}
+	if err == nil {
+		u.adopt(locator, made)
+	}
+	all.Changed(user) // after an error, too, as the change may have happened
+	return err
+}
+
+// adopt makes the copy of this replica equal to what is stored.
+func (u *UserTokens) adopt(locator string, s *sharedAuthorization) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	var now *authorization
+	if s != nil {
+		now = u.local(s, locator)
+	}
+	for state, v := range u.authorizations {
+		switch {
+		case v.locator != locator:
+		case now != nil && v.state == now.state:
+			progress := v.stage != now.stage || v.attemptsLeft != now.attemptsLeft
+			v.expires, v.err, v.token, v.code, v.attemptsLeft, v.forms = now.expires, now.err, now.token, now.code, now.attemptsLeft, now.forms
+			if progress {
+				u.advance(v, now.stage)
+			}
+			now = nil
+		default:
+			delete(u.authorizations, state)
+			v.err, v.token = errNoCallback, token{}
+			u.advance(v, stageDone)
+		}
+	}
+	if now == nil || u.closed {
+		return
+	}
+	for state, v := range u.authorizations { // copies of ended ones may fill the memory; waiting calls read again
+		if len(u.authorizations) < maxAuthorizations {
+			break
+		}
+		delete(u.authorizations, state)
+		u.advance(v, v.stage)
+	}
+	u.authorizations[now.state] = now
+	u.scheduleCleanUp()
+}
+
+// joinAuthorization is authorization for shared ones.
+func (u *UserTokens) joinAuthorization(all Authorizations, who Caller) (v *authorization, at stage, further <-chan struct{}, err error) {
+	locator := all.Locator(who.User)
+	s, err := u.sync(all, locator)
+	if err != nil {
+		return nil, stageSent, nil, err
+	}
+	u.mu.Lock()
+	err = u.admit(true)
+	u.mu.Unlock()
+	if err != nil {
+		return nil, stageSent, nil, err
+	}
+	var started [sha256.Size]byte
+	if s == nil || s.Stage == stageDone && !who.Prompted {
+		if there, err := u.reload(who.User); err != nil || there {
+			return nil, stageSent, nil, cmpErr(err, errAgain)
+		}
+		mine, state := u.newSharedAuthorization(who, locator)
+		err := u.change(all, locator, func(s *sharedAuthorization, now time.Time) (*sharedAuthorization, error) {
+			if s != nil && (s.Stage != stageDone || who.Prompted) {
+				return nil, errUnchanged
+			}
+			return &sharedAuthorization{User: who.User, DisplayName: who.DisplayName, State: state[:], Verifier: mine.verifier, Page: mine.page, Stage: stageAtProvider, Until: now.Add(authorizationTimeout)}, nil
+		})
+		switch {
+		case errors.Is(err, errUnchanged):
+			return nil, stageSent, nil, errAgain
+		case errors.Is(err, ErrNoRoom):
+			return nil, stageSent, nil, errTooManyAuthorizations
+		case err != nil:
+			return nil, stageSent, nil, err
+		}
+		started = state
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, v := range u.authorizations {
+		switch {
+		case v.locator != locator:
+		case v.state == started:
+			return v, stageSent, v.progress, nil
+		default:
+			return v, v.stage, v.progress, nil
+		}
+	}
+	return nil, stageSent, nil, errAgain
+}
+
+func cmpErr(err, otherwise error) error {
+	if err != nil {
+		return err
+	}
+	return otherwise
+}
+
+// reload reads the token of a user again, and reports whether there is one: another replica may
+// have stored it before it removed the authorization.
+func (u *UserTokens) reload(user string) (bool, error) {
+	u.mu.Lock()
+	if u.cache[user].Access == "" {
+		delete(u.cache, user)
+	}
+	u.mu.Unlock()
+	h, err := u.load(user)
+	return h.Access != "", err
+}
+
+// takeShared is takeState for shared authorizations: one replica gets it.
+func (u *UserTokens) takeShared(all Authorizations, text string) (*authorization, error) {
+	if len(text) != LocatorLength+stateLength {
+		return nil, nil
+	}
+	locator, state := text[:LocatorLength], sha256.Sum256([]byte(text))
+	if _, err := base64.RawURLEncoding.DecodeString(locator); err != nil {
+		return nil, nil
+	}
+	if s, err := u.sync(all, locator); err != nil || !s.is(state, stageAtProvider) {
+		return nil, err
+	}
+	var v *authorization
+	err := u.change(all, locator, func(s *sharedAuthorization, now time.Time) (*sharedAuthorization, error) {
+		if !s.is(state, stageAtProvider) {
+			return nil, errUnchanged
+		}
+		s.Stage, s.Until = stageReturned, now.Add(leaseTimeout)
+		v = u.local(s, locator)
+		return s, nil
+	})
+	switch {
+	case errors.Is(err, errUnchanged):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return v, nil
+}
+
+// showSharedCode ends the callback of a shared authorization, after the token was fetched or not.
+func (u *UserTokens) showSharedCode(v *authorization, got token, fetched error) (status int, page string) {
+	all, err := u.shared()
+	if err != nil || all == nil {
+		return http.StatusServiceUnavailable, pageLost
+	}
+	mark, code := rand.Text()[:4], newCode()
+	err = u.change(all, v.locator, func(s *sharedAuthorization, now time.Time) (*sharedAuthorization, error) {
+		if !s.is(v.state, stageReturned) {
+			return nil, errUnchanged
+		}
+		if fetched != nil {
+			s.fail(fetched, now)
+			return s, nil
+		}
+		s.Stage, s.Until, s.Mark, s.Code, s.Attempts = stageCodeShown, now.Add(authorizationTimeout), mark, code, maxCodeAttempts
+		s.Verifier, s.Token, s.Life, s.Refresh = "", got.value, got.life, got.refresh
+		return s, nil
+	})
+	switch {
+	case errors.Is(err, errUnchanged): // ended in the meantime
+		return http.StatusBadRequest, pageUnknown
+	case err != nil:
+		return http.StatusServiceUnavailable, pageLost
+	case fetched != nil:
+		return http.StatusForbidden, pageRefused
+	}
+	return http.StatusOK, u.codePage(&authorization{caller: v.caller, code: code}, mark)
+}
+
+// mayBePrompt reports whether parameters may be a prompt of a client, so that it is worth
+// reading the authorizations.
+func mayBePrompt(params []byte) bool {
+	return bytes.Contains(params, []byte(`"elicitationId"`)) || bytes.Contains(params, []byte(formInstruction))
+}
+
+// syncPrompt reads the authorization of a user for whom parameters may be a prompt.
+func (u *UserTokens) syncPrompt(user string, params []byte) (Authorizations, error) {
+	if user == "" || !mayBePrompt(params) {
+		return nil, nil
+	}
+	all, err := u.shared()
+	if err == nil && all != nil {
+		_, err = u.sync(all, all.Locator(user))
+	}
+	return all, err
+}
+
+// handleSharedAnswer is handleAnswer for shared authorizations.
+func (u *UserTokens) handleSharedAnswer(all Authorizations, user string, params []byte, a PromptAnswer) {
+	u.mu.Lock()
+	v, code := u.findPrompt(user, params)
+	u.mu.Unlock()
+	if v == nil || v.locator == "" || !code && a.Accepted {
+		return
+	}
+	expected := stageAtProvider
+	if code {
+		expected = stageCodeShown
+	}
+	var got token
+	var right bool
+	err := u.change(all, v.locator, func(s *sharedAuthorization, now time.Time) (*sharedAuthorization, error) {
+		if !s.is(v.state, expected) {
+			return nil, errUnchanged
+		}
+		got, right = token{value: s.Token, life: s.Life, refresh: s.Refresh}, a.Accepted && (&authorization{code: s.Code}).checkCode(a.Code)
+		switch s.Attempts--; {
+		case right:
+			s.Stage, s.Until = stageStoring, now.Add(leaseTimeout)
+			s.Token, s.Refresh, s.Code = "", "", ""
+		case !a.Accepted:
+			s.fail(errNotAllowed, now)
+		case s.Attempts <= 0:
+			s.fail(errCode, now)
+		}
+		return s, nil
+	})
+	if err != nil || !right { // after an error the call asks again, or fails
+		return
+	}
+	if err := u.storeFirst(v, got); err != nil {
+		_ = u.change(all, v.locator, func(s *sharedAuthorization, now time.Time) (*sharedAuthorization, error) {
+			if !s.is(v.state, stageStoring) {
+				return nil, errUnchanged
+			}
+			s.fail(err, now)
+			return s, nil
+		})
+	}
+}
+
+// finishShared removes a shared authorization whose token was stored. It returns false if
+// another replica has dropped it.
+func (u *UserTokens) finishShared(v *authorization) bool {
+	all, err := u.shared()
+	if err != nil || all == nil {
+		return true // it expires
+	}
+	return !errors.Is(u.change(all, v.locator, func(s *sharedAuthorization, _ time.Time) (*sharedAuthorization, error) {
+		if !s.is(v.state, stageStoring) {
+			return nil, errUnchanged
+		}
+		return nil, nil
+	}), errUnchanged)
+}
