@@ -42,7 +42,7 @@ func (v tokenVault) Authorizations() (oauth.Authorizations, error) {
 	if err != nil {
 		return nil, err
 	}
-	seal, err := vaultCipher(store)
+	seal, err := newVaultCipher(key)
 	if err != nil {
 		return nil, err
 	}
@@ -76,19 +76,22 @@ func (a sharedAuthorizations) Get(locator string) ([]byte, error) {
 	return openAuthorization(a.seal, a.name(locator), row), nil
 }
 
-// Change bounds only new authorizations by number.
+func (a sharedAuthorizations) Full() (bool, error) {
+	names, err := a.store.PairKeys(authorizationSpace, a.name(""), "", maxAuthorizations)
+	if err != nil {
+		return false, fmt.Errorf("read authorizations: %w", err)
+	}
+	return len(names) >= maxAuthorizations, nil
+}
+
 func (a sharedAuthorizations) Change(locator string, change func(old []byte, now time.Time) ([]byte, time.Time, error)) error {
 	name := a.name(locator)
-	others, err := a.store.PairKeys(authorizationSpace, a.vault.secret+"\x00", "", maxAuthorizations)
-	if err != nil {
-		return fmt.Errorf("read authorizations: %w", err)
-	}
-	err = a.store.ChangePair(authorizationSpace, name, authorizationLimits, func(old state.Pair, now time.Time) (state.Pair, error) {
+	err := a.store.ChangePair(authorizationSpace, name, authorizationLimits, func(old state.Pair, now time.Time) (state.Pair, error) {
 		value, expires, err := change(openAuthorization(a.seal, name, old), now)
 		switch {
 		case err != nil || value == nil:
 			return state.Pair{}, err
-		case len(value) > maxAuthorizationSize, old.Value == nil && len(others) >= maxAuthorizations:
+		case len(value) > maxAuthorizationSize:
 			return state.Pair{}, oauth.ErrNoRoom
 		}
 		return state.Pair{Value: a.seal.Seal(nil, nil, value, authorizationName(name)), Expires: expires}, nil

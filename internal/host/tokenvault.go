@@ -140,6 +140,10 @@ func vaultCipher(store state.Store) (cipher.AEAD, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newVaultCipher(key)
+}
+
+func newVaultCipher(key []byte) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(key)
 	if err != nil {
 		return nil, errDamagedVault

@@ -265,7 +265,7 @@ type authorization struct {
 	forms        [maxCodeAttempts][]byte
 }
 
-// stage is the progress of an authorization.
+// stage is the progress of an authorization. Its numbers are stored.
 type stage int
 
 const (

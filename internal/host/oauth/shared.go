@@ -33,8 +33,10 @@ type Authorizations interface {
 	Get(locator string) ([]byte, error)
 	// Change atomically replaces a value by the result of change, which may be called several
 	// times; nil deletes it. If change fails, Change returns its error and nothing has changed.
-	// If there is no room, the error is [ErrNoRoom].
+	// If the store has no room, the error is [ErrNoRoom].
 	Change(locator string, change func(old []byte, now time.Time) (value []byte, expires time.Time, err error)) error
+	// Full reports whether no further authorization should start.
+	Full() (bool, error)
 	// Changed tells the other replicas that the authorization of a user has changed.
 	Changed(user string)
 }
@@ -261,6 +263,9 @@ func (u *UserTokens) joinAuthorization(all Authorizations, who Caller) (v *autho
 		if there, err := u.reload(who.User); err != nil || there {
 			return nil, stageSent, nil, cmpErr(err, errAgain)
 		}
+		if full, err := all.Full(); err != nil || full {
+			return nil, stageSent, nil, cmpErr(err, errTooManyAuthorizations)
+		}
 		mine, state := u.newSharedAuthorization(who, locator)
 		err := u.change(all, locator, func(s *sharedAuthorization, now time.Time) (*sharedAuthorization, error) {
 			if s != nil && (s.Stage != stageDone || who.Prompted) {
@@ -426,6 +431,9 @@ func (u *UserTokens) handleSharedAnswer(all Authorizations, user string, params 
 		_ = u.change(all, v.locator, func(s *sharedAuthorization, now time.Time) (*sharedAuthorization, error) {
 			if !s.is(v.state, stageStoring) {
 				return nil, errUnchanged
+			}
+			if errors.Is(err, errNoCallback) {
+				return nil, nil
 			}
 			s.fail(err, now)
 			return s, nil

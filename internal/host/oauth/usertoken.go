@@ -283,11 +283,11 @@ func (u *UserTokens) Reload(of func(user string) bool, dropped bool) {
 	maps.DeleteFunc(u.cache, func(user string, _ tokenEntry) bool { return of(user) })
 	for _, v := range u.authorizations {
 		switch {
-		case v.stage == stageDone || !of(v.caller.User):
-		case dropped:
-			u.end(v, errNoCallback)
+		case !of(v.caller.User):
 		case v.locator != "":
-			u.advance(v, v.stage) // waiting calls read it again
+			u.advance(v, v.stage) // waiting calls read it again; it was dropped in the store
+		case dropped && v.stage != stageDone:
+			u.end(v, errNoCallback)
 		}
 	}
 }
