@@ -49,6 +49,7 @@ import (
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
+	"github.com/mcpd/mcpd/internal/base/observe"
 	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/execution/changes"
@@ -372,6 +373,15 @@ func (i inside) State() (state.Store, error) { return i.server.states.Open() }
 func (i inside) Describe(about func() state.ReplicaInfo) { i.server.states.Describe(about) }
 
 func (i inside) Replicas() ([]state.Replica, error) { return i.server.states.Replicas() }
+
+// Outcomes counts the calls that have ended by their outcome.
+func (i inside) Outcomes() map[string]uint64 { return i.server.pipeline.Outcomes() }
+
+// Secret returns the value of a secret, and Metrics where to count; nil without telemetry.
+func (i inside) Secret(ctx context.Context, name string) (string, error) {
+	return i.server.brokers.Secrets.Resolve(ctx, name)
+}
+func (i inside) Metrics() observe.Metrics { return i.server.telemetry.metrics }
 
 // Drifts compares the tools of each pinned upstream with the lock file, in the order of the blocks.
 // The server must be loaded.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -41,7 +42,8 @@ and the digest of every file.`,
 func newBundleBuild(e env) *cobra.Command {
 	var f projectFlags
 	var about bundle.Manifest
-	var out, expires, created string
+	var out, expires, created, rollout string
+	var rolloutLabels []string
 	cmd := &cobra.Command{
 		Use:   "build DIR",
 		Short: "Build a bundle from a directory",
@@ -52,7 +54,8 @@ mcpd.hcl.
 
 The same files and flags, with --created, produce the same bytes.`,
 		Example: `  mcpd bundle build . -o shop.bundle --name shop --serial 7
-  mcpd bundle build . -o shop.bundle --name shop --serial 7 --expires 90d --min-version 1.4.0`,
+  mcpd bundle build . -o shop.bundle --name shop --serial 7 --expires 90d --min-version 1.4.0
+  mcpd bundle build . -o shop.bundle --name shop --serial 7 --rollout 10% --rollout-label site=lab`,
 		Args: oneOperand("DIR"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			about.Created = e.now()
@@ -69,6 +72,10 @@ The same files and flags, with --created, produce the same bytes.`,
 					return err
 				}
 				about.Expires = about.Created.Add(life)
+			}
+			var err error
+			if about.Rollout, err = parseRollout(rollout, rolloutLabels); err != nil {
+				return err
 			}
 			data, err := bundle.Pack(engine.Dir(e.resolve(args[0])), about)
 			if err != nil {
@@ -87,11 +94,29 @@ The same files and flags, with --created, produce the same bytes.`,
 	flags.StringVar(&expires, "expires", "", "let the bundle expire after `TIME`, such as 90d or 12h (default never)")
 	flags.StringVar(&about.MinVersion, "min-version", "", "require at least mcpd `VERSION`, such as 1.4.0 (default any)")
 	flags.StringVar(&created, "created", "", "set the time of the build to `TIME` in RFC 3339 (default now)")
+	flags.StringVar(&rollout, "rollout", "", "let only the share `PERCENT` of the appliances take the bundle, such as 10% (default all)")
+	flags.StringArrayVar(&rolloutLabels, "rollout-label", nil, "let only appliances with the label `NAME=VALUE` take the bundle (repeatable)")
 	for _, name := range []string{"out", "name", "serial"} {
 		_ = cmd.MarkFlagRequired(name)
 	}
 	f.addVars(cmd)
 	return cmd
+}
+
+// parseRollout returns the rollout that flags describe; nil for none.
+func parseRollout(share string, labels []string) (*bundle.Rollout, error) {
+	if share == "" && len(labels) == 0 {
+		return nil, nil
+	}
+	r := &bundle.Rollout{Percent: 100}
+	var err error
+	if share != "" {
+		if r.Percent, err = strconv.Atoi(strings.TrimSuffix(share, "%")); err != nil || r.Percent < 1 || r.Percent > 100 {
+			return nil, usageError("--rollout takes a whole percentage from 1% to 100%")
+		}
+	}
+	r.Labels, err = parseLabels("--rollout-label", labels)
+	return r, err
 }
 
 // readBundle reads a bundle from a file.
@@ -319,7 +344,7 @@ func newBundleInspect(e env) *cobra.Command {
 				keys = strings.Join(b.Signers(), ", ")
 			}
 			table := tabwriter.NewWriter(e.stdout, 0, 0, 3, ' ', 0)
-			fmt.Fprintf(table, "name\t%s\nserial\t%d\ncreated\t%s\nexpires\t%s\nneeds\t%s\ndigest\t%s\nsigned by\t%s\n", m.Name, m.Serial, m.Created.Format(time.RFC3339), expires, least, b.Digest, sanitize(keys))
+			fmt.Fprintf(table, "name\t%s\nserial\t%d\ncreated\t%s\nexpires\t%s\nneeds\t%s\nrollout\t%s\ndigest\t%s\nsigned by\t%s\n", m.Name, m.Serial, m.Created.Format(time.RFC3339), expires, least, m.Rollout, b.Digest, sanitize(keys))
 			for _, f := range m.Files {
 				fmt.Fprintf(table, "file\t%s, %d bytes\n", f.Path, f.Size)
 			}

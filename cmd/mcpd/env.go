@@ -71,6 +71,7 @@ type process struct {
 	// the program was started with.
 	executable, arg0 string
 	pid              int
+	host             string // name of the machine; "" if unknown
 	// uid and username identify the user who runs the process.
 	uid, username string
 	// restartWithTimerSlack executes the program again with a larger timer slack, which
@@ -161,6 +162,7 @@ func currentProcess(started []string) process {
 		executable: self(), arg0: os.Args[0], pid: os.Getpid(),
 		restartWithTimerSlack: func() { osproc.Reexec(os.Args, started, slackMark) },
 	}
+	p.host, _ = os.Hostname()
 	if u, err := user.Current(); err == nil {
 		p.uid, p.username = u.Uid, u.Username
 	}

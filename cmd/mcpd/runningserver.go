@@ -102,6 +102,11 @@ func (o *runningServer) run(ctx context.Context, watcher *watch.Watcher, hup <-c
 	if follower := o.flags.bundle.follower; follower != nil {
 		busy.Go(func() { follower.Run(watching, o.activate) })
 	}
+	reporter, unwatch := o.reporter()
+	busy.Go(func() {
+		defer unwatch()
+		reporter.Run(living)
+	})
 	busy.Go(func() { osproc.TrimIdle(living, o.activity) })
 	if o.control != nil {
 		busy.Go(func() { o.control.Serve(living, o.answer) })

@@ -30,16 +30,17 @@ import (
 )
 
 type serveFlags struct {
-	files    projectFlags
-	log      logging
-	listen   string
-	state    string
-	stdio    bool
-	insecure bool
-	grace    time.Duration
-	executor string
-	bundle   bundleFlags
-	control  controlFlag
+	files     projectFlags
+	log       logging
+	appliance applianceFlags
+	listen    string
+	state     string
+	stdio     bool
+	insecure  bool
+	grace     time.Duration
+	executor  string
+	bundle    bundleFlags
+	control   controlFlag
 	// began is true once clients are served. problems holds the diagnostics of the
 	// first load.
 	began    bool
@@ -78,6 +79,7 @@ latest. A second signal exits at once, with exit code 1.`,
 	cmd.Flags().StringVar(&f.executor, "executor", executorWorker, "run scripts with the executor `KIND`: worker (in separate processes) or inline (in the server)")
 	_ = cmd.RegisterFlagCompletionFunc("executor", cobra.FixedCompletions([]string{executorWorker, executorInline}, cobra.ShellCompDirectiveNoFileComp))
 	f.bundle.add(cmd, &f.files.dir)
+	f.appliance.add(cmd)
 	f.log.add(cmd)
 	return cmd
 }
@@ -111,6 +113,9 @@ func (f *serveFlags) check() error {
 		return usageError("--executor takes worker or inline")
 	}
 	if err := f.checkBundle(); err != nil {
+		return err
+	}
+	if err := f.appliance.check(); err != nil {
 		return err
 	}
 	return checkListenAddress(f.listen)
@@ -158,6 +163,7 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	f.bundle.server = s
 	ctx, reload, stop := e.service.signals()
 	defer stop()
 	defer context.AfterFunc(ctx, func() { logger.Info("shutting down", slog.String("hint", "a second signal exits at once")) })()

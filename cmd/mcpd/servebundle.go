@@ -23,6 +23,7 @@ type bundleFlags struct {
 	source, trust string
 	auth          registryAuth
 	poll          time.Duration
+	server        *engine.Server   // with the bundle in service
 	follower      *bundle.Follower // nil if the server loads a directory
 	files         bundle.Files     // guarded by runningServer.reloading once the server runs
 }
@@ -77,6 +78,9 @@ func (f *serveFlags) openBundles(e env, logger *slog.Logger, o *engine.Options) 
 	b.follower, err = bundle.New(bundle.Options{
 		Source: source, Remote: remote, Trust: func() ([]byte, error) { return b.readTrust(e) }, Dir: e.resolve(f.files.dir),
 		Poll: b.poll, Wait: bundleWait, Version: version(), Now: e.now, Logger: logger,
+		ID: f.applianceID(e), Labels: func() map[string]string {
+			return f.applianceLabels(b.server.Snapshot().Inside().Definitions().Config.Report)
+		},
 	})
 	if err != nil {
 		return usageError("%v", err)
@@ -136,13 +140,20 @@ type bundleRow struct {
 	Expires time.Time `json:"expires,omitzero"`
 	Source  string    `json:"source"`
 	Checked time.Time `json:"checked,omitzero"`
+	// Pending is the serial number of a newer bundle that is rolled out to other servers.
+	Pending int64     `json:"pending,omitempty"`
 	Problem string    `json:"problem,omitempty"`
+	Code    string    `json:"problem_code,omitempty"`
+	Files   diag.List `json:"-"`
 }
 
 func (b *bundleRow) text() string {
 	text := fmt.Sprintf("%s, serial %d", b.Name, b.Serial)
 	if !b.Expires.IsZero() {
 		text += ", expires " + b.Expires.Format(time.RFC3339)
+	}
+	if b.Pending > 0 {
+		text += fmt.Sprintf("; serial %d is rolled out to others", b.Pending)
 	}
 	return text
 }

@@ -63,6 +63,9 @@ type Metrics interface {
 	// LimitStoreFailed counts a call that the shared limit store could not count, by its outcome:
 	// [UncountedAllowed] or [UncountedDenied].
 	LimitStoreFailed(outcome string)
+	// Reported counts a report of the state of the server by its outcome: [ReportDelivered] or
+	// [ReportFailed].
+	Reported(outcome string)
 	// HostCallEnded counts a host call of a script, such as "fs.readText", by its
 	// outcome: ok, suspended or the error code.
 	HostCallEnded(operation, outcome string, took time.Duration)
@@ -77,6 +80,12 @@ type Metrics interface {
 const (
 	UncountedAllowed = "allowed"
 	UncountedDenied  = "denied"
+)
+
+// The outcomes of reports.
+const (
+	ReportDelivered = "delivered"
+	ReportFailed    = "failed"
 )
 
 // Item is a callable item in the files of a snapshot.

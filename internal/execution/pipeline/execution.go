@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -172,6 +173,9 @@ func (x *execution) finish(ctx context.Context, result call.Result, err *call.Er
 	x.fireLast(ctx, result)
 	x.observe(result)
 	x.pipeline.calls.Add(1)
+	if i := slices.Index(outcomes[:], x.outcomeOf(result)); i >= 0 {
+		x.pipeline.ended[i].Add(1)
+	}
 	return result
 }
 

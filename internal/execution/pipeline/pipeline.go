@@ -50,6 +50,13 @@ type Pipeline struct {
 	// capacity has the slots for concurrent calls.
 	capacity           workqueue.Shares
 	calls, failedCalls atomic.Uint64
+	ended              [len(outcomes)]atomic.Uint64 // calls by outcome
+}
+
+// outcomes are the outcomes of calls.
+var outcomes = [...]string{
+	audit.OutcomeOK, audit.OutcomeInputRequired, audit.OutcomeDryRun,
+	string(call.InvalidInput), string(call.ToolNotFound), string(call.PolicyDenied), string(call.ExecutionError), string(call.Timeout),
 }
 
 // Options configure a [Pipeline]. All fields but Policies, Hooks, Metrics and Tracer are required.
@@ -98,6 +105,15 @@ type Stats struct {
 // Stats returns the current counts.
 func (p *Pipeline) Stats() Stats {
 	return Stats{Calls: p.calls.Load(), Failed: p.failedCalls.Load(), Running: int(p.inFlight.Running()), Draining: p.inFlight.Draining()}
+}
+
+// Outcomes counts the calls that have ended by their outcome, as metrics name it.
+func (p *Pipeline) Outcomes() map[string]uint64 {
+	counts := map[string]uint64{}
+	for i, outcome := range outcomes {
+		counts[outcome] = p.ended[i].Load()
+	}
+	return counts
 }
 
 // StopAccepting rejects new calls from now on. It reports whether this is the first time.

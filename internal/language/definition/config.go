@@ -26,7 +26,9 @@ type Config struct {
 	// Audit is nil if calls are not audited.
 	Audit *Audit
 	// State is nil if the state is in a file or in memory.
-	State     *State
+	State *State
+	// Report is nil if the server does not report its state.
+	Report    *Report
 	Variables map[string]Variable
 	Secrets   []Secret
 	Policies  []Policy
@@ -340,4 +342,33 @@ type VarValue struct {
 	JSON json.RawMessage
 	// Origin is the source of the value, for messages: "--var", "MCPD_VAR_stage".
 	Origin string
+}
+
+// Report is the report block: the server reports its state to a web server.
+type Report struct {
+	// URL is an https URL, or http for this machine.
+	URL string
+	// Token is the name of the secret that is sent as bearer token; "" for none.
+	Token string
+	// Labels tell apart the servers that report. A rollout of a bundle may select by them.
+	Labels map[string]string
+	// Every is the time between two reports.
+	Every time.Duration
+	Range diag.Range
+}
+
+// Limits of the report block.
+const (
+	DefaultReportEvery = 5 * time.Minute
+	MinReportEvery     = 10 * time.Second
+	MaxReportEvery     = 24 * time.Hour
+	// MaxApplianceLabels bounds the labels of an appliance, and MaxApplianceLabel the bytes of a
+	// name or value.
+	MaxApplianceLabels = 16
+	MaxApplianceLabel  = 64
+)
+
+// IsApplianceLabel reports whether a text may be the name or the value of a label of an appliance.
+func IsApplianceLabel(s string) bool {
+	return s != "" && len(s) <= MaxApplianceLabel && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-") == ""
 }

@@ -3,9 +3,11 @@ package hclfile
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,6 +43,7 @@ func (f *File) DecodeConfig(values definition.VarValues) (_ *definition.Config, 
 	c.Ceiling = d.ceiling(first(f.body, "ceiling"))
 	c.Audit = d.audit(first(f.body, "audit"))
 	c.State = d.state(first(f.body, "state"))
+	c.Report = d.report(first(f.body, "report"))
 	c.Upstreams = d.upstreams(ofType(all, "upstream"), c.Secrets)
 	c.Codeact = d.codeact(first(f.body, "codeact"))
 	policies, limits, hooks := declaredNames{}, declaredNames{}, declaredNames{}
@@ -283,6 +286,56 @@ func (d *decoder) stateURL(attr *hclsyntax.Attribute, s *definition.State) {
 	}
 	if strings.Contains(u.Host+u.Path+u.RawQuery, secretMark) {
 		d.fail("misplaced-secret", where, "a secret is in the address", "use secrets for the user and the password, or write url = secret.NAME for the whole URL")
+	}
+}
+
+func (d *decoder) report(b *hclsyntax.Block) *definition.Report {
+	if b == nil {
+		return nil
+	}
+	d.checkBody(b)
+	r := &definition.Report{Range: d.f.rng(b.DefRange()), Token: d.secretOnly(b.Body, "token"), Labels: d.stringMap(b.Body, "labels")}
+	if text, ok := d.text(b.Body, "url"); ok {
+		u, err := url.Parse(text)
+		switch where := d.f.rng(b.Body.Attributes["url"].Expr.Range()); {
+		case err != nil || u.Host == "" || u.Fragment != "" || !definition.IsHostName(definition.HostOf(u)):
+			d.fail("bad-value", where, "this is not the URL of a web server", "write it as in \"https://fleet.example.com/reports\"")
+		case u.User != nil || u.RawQuery != "":
+			d.fail("bad-value", where, "the URL contains a user or a query", "put a secret in token = secret.NAME, and other values in labels")
+		case u.Scheme != "https" && (u.Scheme != "http" || !definition.IsLoopback(u.Hostname())):
+			d.fail("bad-value", where, "reports need https", "write https://; http:// is only for this machine")
+		default:
+			r.URL = text
+		}
+	}
+	r.Every = d.durationWithin(b.Body, "every", definition.DefaultReportEvery, definition.MaxReportEvery)
+	if r.Every < definition.MinReportEvery {
+		d.fail("bad-value", d.f.rng(b.Body.Attributes["every"].Expr.Range()), "\"every\" is out of range", "write at least 10s")
+	}
+	d.reportLabels(b.Body, r.Labels)
+	return r
+}
+
+// reportLabels reports labels that a rollout could not select by.
+func (d *decoder) reportLabels(body *hclsyntax.Body, labels map[string]string) {
+	if len(labels) == 0 {
+		return
+	}
+	x := body.Attributes["labels"].Expr
+	if len(labels) > definition.MaxApplianceLabels {
+		d.fail("bad-value", d.f.rng(x.Range()), "there are too many labels", fmt.Sprintf("write at most %d", definition.MaxApplianceLabels))
+	}
+	exprs := d.memberExprs(x)
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		key, value := exprs(name)
+		for _, wrong := range []struct {
+			text string
+			x    hclsyntax.Expression
+		}{{name, key}, {labels[name], value}} {
+			if !definition.IsApplianceLabel(wrong.text) {
+				d.fail("bad-value", d.f.rng(wrong.x.Range()), "this is not valid in a label", fmt.Sprintf("use 1 to %d letters, digits, \".\", \"_\", \"/\" and \"-\"", definition.MaxApplianceLabel))
+			}
+		}
 	}
 }
 

@@ -155,7 +155,7 @@ func fileHint(block string) string {
 var fileRules = [...]*rule{
 	ConfigKind: {blocks: []string{
 		"server", "listen", "reload", "limits", "ceiling", "variable", "secret", "policy", "limit", "hook",
-		"auth", "audit", "state", "upstream", "codeact",
+		"auth", "audit", "state", "report", "upstream", "codeact",
 	}},
 	ToolsKind: {blocks: []string{
 		"tool", "policy", "limit", "hook", "test", "locals",
@@ -193,6 +193,7 @@ var rules = described(map[string]*rule{
 		[]argument{{name: "type", form: typeName}}, args("default", "description", "sensitive"))},
 	"audit":  {single: true, args: join(required("path"), args("mode", "max_size", "keep", "max_age", "capture"))},
 	"state":  {single: true, args: join(required("url"), args("key", "old_key", "fleet"))},
+	"report": {single: true, args: join(required("url"), args("token", "labels", "every"))},
 	"secret": {labels: []string{"name"}, args: args("env", "file", "command", "reveal"), blocks: []string{"oauth"}},
 	"oauth": {single: true, args: join(required("token_url", "client_id"),
 		args("client_secret", "authorize_url", "redirect_url", "scopes", "audience", "params", "auth_style", "private_networks"))},

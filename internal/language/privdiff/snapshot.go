@@ -120,7 +120,7 @@ func (s *Snapshot) call(sub *subject, c *definition.Call) {
 // configured returns the facts of the config file, except for its rules.
 func (s *Snapshot) configured() []subject {
 	c := s.Config
-	all := []subject{s.server(), s.listen(), s.reload(), s.limits(), s.ceiling(), s.audit(), s.state()}
+	all := []subject{s.server(), s.listen(), s.reload(), s.limits(), s.ceiling(), s.audit(), s.state(), s.report()}
 	for _, v := range c.Variables {
 		all = append(all, variable(v))
 	}
@@ -276,6 +276,20 @@ func (s *Snapshot) state() subject {
 	sub.encoded(grant.Opaque, "fleet", block.Fleet)
 	sub.addIf(block.Key != "", grant.Restricts, "encryption")
 	sub.encoded(grant.Opaque, "key", []string{block.Key, block.OldKey})
+	return sub
+}
+
+// report returns the facts of the report block. Another receiver learns the state of the server.
+func (s *Snapshot) report() subject {
+	block := s.Config.Report
+	if block == nil {
+		return s.block("report", noRange)
+	}
+	sub := s.block("report", block.Range)
+	sub.encoded(grant.Opaque, "url", block.URL)
+	sub.encoded(grant.Opaque, "token", block.Token)
+	sub.encoded(grant.Neutral, "labels", block.Labels)
+	sub.encoded(grant.Neutral, "every", block.Every)
 	return sub
 }
 

@@ -64,6 +64,9 @@ type Manifest struct {
 	Created    time.Time `json:"created"`
 	// Expires is the time from which the bundle must not be activated; zero for never.
 	Expires time.Time `json:"expires,omitzero"`
+	// Rollout says which appliances take the bundle; nil for all. A version of mcpd that does not
+	// know it refuses the manifest.
+	Rollout *Rollout `json:"rollout,omitempty"`
 	// Files are all files, in bytewise order of their paths.
 	Files []File `json:"files"`
 }
@@ -257,6 +260,9 @@ func (b *Bundle) check() error {
 		return fmt.Errorf("it has more than %d files, or no list of files", maxFiles)
 	case len(b.signatures) > maxSignatures || slices.ContainsFunc(b.signatures, func(s string) bool { return len(s) > maxSignature }):
 		return fmt.Errorf("it has more than %d signatures, or one with more than %d bytes", maxSignatures, maxSignature)
+	}
+	if err := m.Rollout.check(); err != nil {
+		return err
 	}
 	known, left := make(map[string]bool, len(m.Files)), int64(MaxSize)
 	for i, f := range m.Files {

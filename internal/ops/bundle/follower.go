@@ -18,7 +18,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/truncate"
 )
 
-// Options configure a [Follower]. All fields but one source are required.
+// Options configure a [Follower]. All fields but one source, ID and Labels are required.
 type Options struct {
 	// Source is the path of a file, or an https URL. If Remote is set, bundles come from there.
 	Source string
@@ -34,8 +34,12 @@ type Options struct {
 	Poll, Wait time.Duration
 	// Version is the version of mcpd.
 	Version string
-	Now     func() time.Time
-	Logger  *slog.Logger
+	// ID and Labels identify the server for a [Rollout]. Labels may be nil for none. They are asked
+	// for at each bundle with a rollout, while a bundle is in service.
+	ID     string
+	Labels func() map[string]string
+	Now    func() time.Time
+	Logger *slog.Logger
 }
 
 // Activate loads the files of a bundle, runs their tests and puts them in service. If it returns
@@ -58,6 +62,7 @@ type Follower struct {
 	unsaved bool    // floor could not be written
 	refused refusal
 	behind  attempt
+	pending pending
 
 	// guarded by mu
 	mu     sync.Mutex
@@ -99,9 +104,15 @@ type Status struct {
 	// nothing wrong.
 	Source  string
 	Checked time.Time
+	// Pending is the serial number of a newer bundle whose rollout does not include this server; 0
+	// for none.
+	Pending int64
 	// Problem says why the newest bundle is not in service, or what else is wrong; "" for
-	// nothing.
+	// nothing. Code classifies it, as [CodeFetch] does.
 	Problem string
+	Code    string
+	// Files are the errors of the files of the newest bundle, if it cannot be loaded.
+	Files diag.List
 }
 
 // New returns a follower. It creates the directory, and reads the trust file to report its errors
@@ -131,9 +142,10 @@ func newFollower(o Options, d disk) (*Follower, error) {
 func (f *Follower) trust() (*Trust, error) {
 	text, err := f.options.Trust()
 	if err != nil {
-		return nil, fmt.Errorf("read trust file: %w", err)
+		return nil, coded{CodeTrust, fmt.Errorf("read trust file: %w", err)}
 	}
-	return ParseTrust(text)
+	trust, err := ParseTrust(text)
+	return trust, coded{CodeTrust, err}.orNil()
 }
 
 // Start activates the newest bundle of the directory, or else the bundle of the source. It
@@ -264,6 +276,7 @@ func (f *Follower) Run(ctx context.Context, activate Activate) {
 		case <-time.After(delay):
 		case <-f.again:
 			f.refused, f.behind.at = refusal{}, time.Time{}
+			f.clearPending()
 		}
 	}
 }
@@ -301,9 +314,9 @@ func (f *Follower) take(ctx context.Context, activate Activate) (held bool, err 
 	case err != nil && f.behind.err != nil:
 		return false, fmt.Errorf("%w; fetch bundle: %w", f.behind.err, err)
 	case err != nil:
-		return false, fmt.Errorf("fetch bundle: %w", err)
+		return false, coded{CodeFetch, fmt.Errorf("fetch bundle: %w", err)}
 	case got.Unchanged && f.refused.err == nil:
-		return got.Held, trust.Verify(f.active) // the trust file may have changed
+		return got.Held, coded{CodeSignature, trust.Verify(f.active)}.orNil() // the trust file may have changed
 	case got.Unchanged:
 		return got.Held, f.refused.err
 	}
@@ -314,6 +327,9 @@ func (f *Follower) take(ctx context.Context, activate Activate) (held bool, err 
 	}
 	lasting, err := f.consider(ctx, got, trust, activate)
 	f.refused = refusal{}
+	if err != nil {
+		f.clearPending()
+	}
 	if lasting {
 		f.refused = refusal{f.options.Now(), trust.digest, got.Tag, sum, err}
 	}
@@ -325,6 +341,8 @@ func (f *Follower) tag() string {
 	switch {
 	case f.refused.err != nil:
 		return f.refused.tag
+	case f.pending.serial != 0:
+		return f.pending.tag
 	case f.active != nil && f.active.Digest == f.floor.Digest && f.floor.Source == f.source.id():
 		return f.floor.Tag
 	}
@@ -335,14 +353,15 @@ func (f *Follower) tag() string {
 // comes from the content, so that another try makes no difference.
 func (f *Follower) consider(ctx context.Context, got Fetched, trust *Trust, activate Activate) (lasting bool, err error) {
 	b, err := Read(got.Data)
+	err = coded{CodeFormat, err}.orNil()
 	if err == nil {
-		err = trust.Verify(b)
+		err = coded{CodeSignature, trust.Verify(b)}.orNil()
 	}
 	if err != nil {
 		return got.Exact, err // else the transfer may be the cause
 	}
 	if err := f.accepts(b, trust); err != nil {
-		return true, fmt.Errorf("refuse bundle: %w", err)
+		return true, coded{CodeOrder, fmt.Errorf("refuse bundle: %w", err)}
 	}
 	m := &b.Manifest
 	known, now := f.active != nil && f.active.Digest == b.Digest, f.options.Now()
@@ -350,15 +369,19 @@ func (f *Follower) consider(ctx context.Context, got Fetched, trust *Trust, acti
 		now = m.Created
 	}
 	if err := m.Usable(f.options.Version, now); err != nil {
-		return true, fmt.Errorf("refuse bundle %d: %w", m.Serial, err)
+		return true, coded{CodeUnusable, fmt.Errorf("refuse bundle %d: %w", m.Serial, err)}
+	}
+	if f.active != nil && b.Digest != f.floor.Digest && !m.Selects(f.options.ID, f.labels()) {
+		f.setPending(m, got.Tag)
+		return false, nil // an appliance without a bundle takes each
 	}
 	if b, err = f.store(b, got.Data, trust); err != nil {
-		return false, fmt.Errorf("store bundle %d: %w", m.Serial, err)
+		return false, coded{CodeStore, fmt.Errorf("store bundle %d: %w", m.Serial, err)}
 	}
 	if !known {
 		if err := activate(ctx, b.Files()); err != nil {
 			var files diag.List
-			lasting, err = errors.As(err, &files), fmt.Errorf("load bundle %d: %w", m.Serial, err)
+			lasting, err = errors.As(err, &files), coded{CodeLoad, fmt.Errorf("load bundle %d: %w", m.Serial, err)}
 			if m.Serial > f.floor.Serial || m.Name != f.floor.Name {
 				err = errors.Join(err, f.folder.disk.remove(fileOf(m.Serial)))
 			}
@@ -398,6 +421,7 @@ func (f *Follower) activated(b *Bundle, tag, source string) {
 		f.options.Logger.Info("bundle activated", slog.String("name", m.Name), slog.Int64("serial", m.Serial), slog.String("digest", b.Digest))
 	}
 	f.active = b
+	f.clearPending()
 	if now := (record{m.Name, m.Serial, b.Digest, tag, source}); (m.Serial >= f.floor.Serial || m.Name != f.floor.Name) && now != f.floor {
 		f.floor, f.unsaved = now, true
 	}
@@ -435,7 +459,8 @@ func (f *Follower) report(err error) {
 	} else {
 		f.status.Checked = f.options.Now()
 	}
-	f.status.Problem = now
+	f.status.Problem, f.status.Code, f.status.Files = now, codeOf(err), nil
+	_ = errors.As(err, &f.status.Files)
 	f.mu.Unlock()
 	switch {
 	case now == before:
@@ -444,6 +469,66 @@ func (f *Follower) report(err error) {
 	default:
 		f.options.Logger.Warn("keep active bundle", slog.String("problem", now))
 	}
+}
+
+// The values of [Status].Code.
+const (
+	// CodeTrust: the trust file cannot be used.
+	CodeTrust = "trust"
+	// CodeFetch: the source cannot be read.
+	CodeFetch = "fetch"
+	// CodeFormat: the source has no valid bundle.
+	CodeFormat = "format"
+	// CodeSignature: too few trusted keys signed the bundle, or its name is not the trusted one.
+	CodeSignature = "signature"
+	// CodeOrder: its serial number is too low, or its name another one.
+	CodeOrder = "order"
+	// CodeUnusable: it expired, or needs a newer mcpd.
+	CodeUnusable = "unusable"
+	// CodeStore: it cannot be written to the directory.
+	CodeStore = "store"
+	// CodeLoad: its files have errors, or a test fails.
+	CodeLoad = "load"
+	// CodeDirectory: a bundle of the directory cannot be served.
+	CodeDirectory = "directory"
+	// CodeExpired: the bundle in service expired, and nothing else is wrong.
+	CodeExpired = "expired"
+)
+
+// coded is an error with its [Status].Code.
+type coded struct {
+	code string
+	error
+}
+
+func (c coded) Unwrap() error { return c.error }
+
+// orNil returns nil if there is no error.
+func (c coded) orNil() error {
+	if c.error == nil {
+		return nil
+	}
+	return c
+}
+
+// codeOf returns the code of the error of a check; "" for nil.
+func codeOf(err error) string {
+	var c coded
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &c):
+		return c.code
+	}
+	return CodeDirectory
+}
+
+// labels returns the labels of this server.
+func (f *Follower) labels() map[string]string {
+	if f.options.Labels == nil {
+		return nil
+	}
+	return f.options.Labels()
 }
 
 // Status returns the state.
@@ -457,6 +542,7 @@ func (f *Follower) Status() Status {
 			expired += "; " + s.Problem
 		}
 		s.Problem = expired
+		s.Code = cmp.Or(s.Code, CodeExpired)
 	}
 	return s
 }

@@ -146,7 +146,7 @@ func newDraft(t testing.TB, serial int64, keys ...[]byte) *draft {
 	return d
 }
 
-// bytes encodes the draft. Members of the manifest have the order of [Manifest].
+// bytes encodes the draft.
 func (d *draft) bytes() []byte {
 	d.t.Helper()
 	if _, ok := d.manifest["files"]; !ok {
@@ -159,34 +159,7 @@ func (d *draft) bytes() []byte {
 	}
 	text := d.text
 	if text == nil {
-		var out bytes.Buffer
-		out.WriteString("{")
-		names := []string{"format", "name", "serial", "min_version", "created", "expires", "files"}
-		for _, extra := range slices.Sorted(maps.Keys(d.manifest)) {
-			if !slices.Contains(names, extra) {
-				names = append(names, extra)
-			}
-		}
-		for _, name := range names {
-			value, ok := d.manifest[name]
-			if !ok {
-				continue
-			}
-			one, err := json.Marshal(value)
-			if err != nil {
-				d.t.Fatal(err)
-			}
-			if out.Len() > 1 {
-				out.WriteString(",")
-			}
-			out.WriteString(`"` + name + `":` + string(one))
-		}
-		out.WriteString("}")
-		var indented bytes.Buffer
-		if err := json.Indent(&indented, out.Bytes(), "", "  "); err != nil {
-			d.t.Fatal(err)
-		}
-		text = indented.Bytes()
+		text = d.encoded()
 	}
 	list := d.list
 	if list == nil {
@@ -200,6 +173,39 @@ func (d *draft) bytes() []byte {
 		d.t.Fatal(err)
 	}
 	return tarOf(d.t, append([]entry{file(manifestEntry, string(text)), file(signaturesEntry, string(signatures))}, d.entries...)...)
+}
+
+// encoded returns the manifest. Its members have the order of [Manifest].
+func (d *draft) encoded() []byte {
+	d.t.Helper()
+	var out bytes.Buffer
+	out.WriteString("{")
+	names := []string{"format", "name", "serial", "min_version", "created", "expires", "rollout", "files"}
+	for _, extra := range slices.Sorted(maps.Keys(d.manifest)) {
+		if !slices.Contains(names, extra) {
+			names = append(names, extra)
+		}
+	}
+	for _, name := range names {
+		value, ok := d.manifest[name]
+		if !ok {
+			continue
+		}
+		one, err := json.Marshal(value)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		if out.Len() > 1 {
+			out.WriteString(",")
+		}
+		out.WriteString(`"` + name + `":` + string(one))
+	}
+	out.WriteString("}")
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, out.Bytes(), "", "  "); err != nil {
+		d.t.Fatal(err)
+	}
+	return indented.Bytes()
 }
 
 func (d *draft) sign(keyFile, text []byte, kind jose.ContentType) string {

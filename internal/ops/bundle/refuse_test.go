@@ -139,7 +139,14 @@ func badBundles(t *testing.T, keys [][]byte, stranger []byte) map[string][]byte 
 	form("serial with a fraction", 8, func(d *draft) { d.manifest["serial"] = 8.5 })
 	form("other name", 8, func(d *draft) { d.manifest["name"] = "depot" })
 	form("other format", 8, func(d *draft) { d.manifest["format"] = "mcpd-bundle/2" })
-	form("unknown member", 8, func(d *draft) { d.manifest["rollout"] = 5 })
+	form("unknown member", 8, func(d *draft) { d.manifest["stage"] = 5 })
+	form("rollout without a percentage", 8, func(d *draft) { d.manifest["rollout"] = map[string]any{} })
+	form("rollout to nobody", 8, func(d *draft) { d.manifest["rollout"] = map[string]any{"percent": 0} })
+	form("rollout to too many", 8, func(d *draft) { d.manifest["rollout"] = map[string]any{"percent": 101} })
+	form("rollout with an empty label", 8, func(d *draft) {
+		d.manifest["rollout"] = map[string]any{"percent": 5, "labels": map[string]any{"site": ""}}
+	})
+	form("rollout with no list of labels", 8, func(d *draft) { d.text = rolloutText(d, `{"percent":5,"labels":{}}`) })
 	form("expired", 8, func(d *draft) { d.manifest["expires"] = today.Add(-time.Second) })
 	form("expires at this moment", 8, func(d *draft) { d.manifest["expires"] = today })
 	form("expires before it is created", 8, func(d *draft) { d.manifest["expires"] = today.Add(-time.Hour) })
@@ -237,6 +244,13 @@ func badBundles(t *testing.T, keys [][]byte, stranger []byte) map[string][]byte 
 	})
 	form("file whose test fails", 8, func(d *draft) { d.entries[1] = file("tools.d/a.hcl", "# broken\n") })
 	return forms
+}
+
+// rolloutText returns the manifest of a draft with a rollout as written.
+func rolloutText(d *draft, rollout string) []byte {
+	d.manifest["rollout"] = json.RawMessage(rollout)
+	d.bytes()
+	return d.encoded()
 }
 
 // sparse returns a tar file with one entry that has a size and no content, in the PAX format 1.0 of

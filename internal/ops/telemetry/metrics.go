@@ -58,6 +58,9 @@ func newMetrics(now func() time.Time) *Metrics {
 	for _, outcome := range []string{observe.UncountedAllowed, observe.UncountedDenied} {
 		m.vectors.uncounted.WithLabelValues(outcome)
 	}
+	for _, outcome := range []string{observe.ReportDelivered, observe.ReportFailed} {
+		m.vectors.reports.WithLabelValues(outcome)
+	}
 	m.denied, m.limited = newRuleSeries(m.vectors.denials, other), newRuleSeries(m.vectors.refusals, other)
 	m.denied.shared, m.limited.shared = true, true
 	m.named.Store(&trackedNames{})
@@ -66,7 +69,7 @@ func newMetrics(now func() time.Time) *Metrics {
 
 func (m *Metrics) register(r *prometheus.Registry, version string, spans *batchProcessor) {
 	v := m.vectors
-	r.MustRegister(v.calls, v.durations, v.denials, v.refusals, v.uncounted, v.answers, v.hosts, v.loads, v.loadTook,
+	r.MustRegister(v.calls, v.durations, v.denials, v.refusals, v.uncounted, v.reports, v.answers, v.hosts, v.loads, v.loadTook,
 		newStatsCollector(m), newBuildInfo(version), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if spans != nil {
 		r.MustRegister(newQueueCollector(spans))
@@ -102,6 +105,9 @@ func (m *Metrics) Limited(limit string) {
 func (m *Metrics) LimitStoreFailed(outcome string) {
 	m.vectors.uncounted.WithLabelValues(outcome).Inc()
 }
+
+// Reported counts a report of the state of the server.
+func (m *Metrics) Reported(outcome string) { m.vectors.reports.WithLabelValues(outcome).Inc() }
 
 func count(n nameSet[string, *ruleSeries], name string, rest *ruleSeries) {
 	if r, known := n.known[name]; known {

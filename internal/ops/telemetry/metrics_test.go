@@ -66,6 +66,7 @@ func TestMetrics_namesOfSnapshot(t *testing.T) {
 	m.Denied("made up")
 	m.Limited("per_agent")
 	m.LimitStoreFailed(observe.UncountedDenied)
+	m.Reported(observe.ReportFailed)
 	m.HostCallEnded("fs.readText", "ok", time.Millisecond)
 	m.HostCallEnded("made up", "made up", time.Millisecond)
 	m.Loaded("published", 7*time.Millisecond)
@@ -91,6 +92,8 @@ func TestMetrics_namesOfSnapshot(t *testing.T) {
 		`mcpd_limit_refusals_total{limit="other"}`:                                    "0",
 		`mcpd_limit_store_failures_total{outcome="allowed"}`:                          "0",
 		`mcpd_limit_store_failures_total{outcome="denied"}`:                           "1",
+		`mcpd_reports_total{outcome="delivered"}`:                                     "0",
+		`mcpd_reports_total{outcome="failed"}`:                                        "1",
 		`mcpd_host_calls_total{operation="fs",outcome="ok"}`:                          "1",
 		`mcpd_host_calls_total{operation="other",outcome="other"}`:                    "1",
 		`mcpd_reloads_total{outcome="published"}`:                                     "1",

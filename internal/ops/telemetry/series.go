@@ -139,7 +139,7 @@ func (h *hostCallSeries) begin(answer int) *prometheus.Counter {
 type vectors struct {
 	calls, denials, refusals, answers *prometheus.CounterVec
 	durations, hosts                  *prometheus.HistogramVec
-	loads, uncounted                  *prometheus.CounterVec
+	loads, uncounted, reports         *prometheus.CounterVec
 	loadTook                          prometheus.Histogram
 }
 
@@ -162,6 +162,7 @@ func newVectors() *vectors {
 		denials:   counters("denials_total", "Calls that a policy denied.", "policy"),
 		refusals:  counters("limit_refusals_total", "Calls that a limit rejected.", "limit"),
 		uncounted: counters("limit_store_failures_total", "Calls that the shared limit store could not count, by outcome.", "outcome"),
+		reports:   counters("reports_total", "Reports of the state of the server, by outcome.", "outcome"),
 		answers:   counters("host_calls_total", "Host calls of scripts.", "operation", "outcome"),
 		hosts:     prometheus.NewHistogramVec(histogram("host_call_duration_seconds", "Duration of host calls of scripts."), []string{"operation"}),
 		loads:     counters("reloads_total", "Loads of the files, including the first, by outcome.", "outcome"),
