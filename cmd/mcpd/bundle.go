@@ -112,7 +112,7 @@ func parseRollout(share string, labels []string) (*bundle.Rollout, error) {
 	var err error
 	if share != "" {
 		if r.Percent, err = strconv.Atoi(strings.TrimSuffix(share, "%")); err != nil || r.Percent < 1 || r.Percent > 100 {
-			return nil, usageError("--rollout takes a whole percentage from 1% to 100%")
+			return nil, usageError("--rollout takes a whole percentage from 1%% to 100%%")
 		}
 	}
 	r.Labels, err = parseLabels("--rollout-label", labels)

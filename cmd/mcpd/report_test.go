@@ -1,0 +1,155 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/mcpd/mcpd/internal/ops/bundle"
+	"github.com/mcpd/mcpd/internal/ops/report"
+)
+
+// TestReport_schema receives the reports of a server of bundles, and validates each with the
+// documented schema. None may contain an argument, a token or the name of a tool.
+func TestReport_schema(t *testing.T) {
+	t.Parallel()
+	schema, err := jsonschema.NewCompiler().Compile("../../docs/reference/report.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const token, canary = "t0ken-of-the-fleet", "canary-in-an-argument"
+	reports := make(chan report.Report, 1000)
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil || r.Header.Get("Authorization") != "Bearer "+token {
+			t.Errorf("%v, header %q", err, r.Header)
+		}
+		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+		if err == nil {
+			err = schema.Validate(value)
+		}
+		if err != nil {
+			t.Errorf("%v\n%s", err, body)
+		}
+		for _, secret := range []string{token, canary, "greet_visitor"} {
+			if bytes.Contains(body, []byte(secret)) {
+				t.Errorf("the report contains %q: %s", secret, body)
+			}
+		}
+		var got report.Report
+		if err := json.Unmarshal(body, &got); err != nil {
+			t.Error(err)
+		}
+		w.WriteHeader(http.StatusAccepted)
+		reports <- got
+	}))
+	t.Cleanup(receiver.Close)
+
+	r, dir := newRelease(t), t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "release.pub"), r.public, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var offer atomic.Pointer[[]byte]
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		data := *offer.Load()
+		w.Header().Set("ETag", fmt.Sprintf(`"%d-%x"`, len(data), data[len(data)/2]))
+		http.ServeContent(w, request, "", time.Time{}, bytes.NewReader(data))
+	}))
+	t.Cleanup(site.Close)
+	release := func(about bundle.Manifest, expected string) {
+		t.Helper()
+		config := fmt.Sprintf(`
+server { name = "shop" }
+variable "site" { type = string }
+secret "fleet" { env = "FLEET_TOKEN" }
+report {
+  url    = "%s/reports"
+  token  = secret.fleet
+  every  = "10s"
+  labels = { site = vars.site, floor = "0" }
+}
+`, receiver.URL)
+		tool := fmt.Sprintf(`
+tool "greet_visitor" {
+  input "name" {
+    type       = string
+    max_length = 30
+  }
+  run = <<JS
+    return "Hello, " + input.name;
+  JS
+}
+test "greets serial %d" {
+  tool  = "greet_visitor"
+  input = { name = "Ada" }
+  expect { text = "%s" }
+}
+`, about.Serial, expected)
+		about.Name, about.Created = "shop", time.Now()
+		data, err := bundle.Pack(fstest.MapFS{"mcpd.hcl": {Data: []byte(config)}, "tools.d/greet.hcl": {Data: []byte(tool)}}, about)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if data, err = bundle.Sign(data, r.private); err != nil {
+			t.Fatal(err)
+		}
+		offer.Store(&data)
+	}
+	await := func(what string, ok func(report.Report) bool) report.Report {
+		t.Helper()
+		for failsafe := time.After(patience); ; {
+			select {
+			case got := <-reports:
+				if ok(got) {
+					return got
+				}
+			case <-failsafe:
+				t.Fatalf("no report says: %s", what)
+			}
+		}
+	}
+
+	release(bundle.Manifest{Serial: 1}, "Hello, Ada")
+	environment := append(os.Environ(), "FLEET_TOKEN="+token, "MCPD_VAR_site=lab")
+	d, err := startDaemon(buildDaemon(t), dir, environment, []string{"--bundle", site.URL, "--trust", "release.pub", "--bundle-dir", "kept", "--bundle-poll", "100ms", "--appliance-id", "kiosk-1", "--label", "floor=2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.kill)
+	for name, want := range map[string]int{canary: http.StatusOK, strings.Repeat(canary, 3): http.StatusBadRequest} {
+		code, body, err := d.exchange(http.MethodPost, "/mcp/execute", []byte(`{"tool":"greet_visitor","arguments":{"name":"`+name+`"}}`), nil)
+		if err != nil || code != want {
+			t.Fatalf("call: %d %v %s", code, err, body)
+		}
+	}
+	got := await("two calls", func(r report.Report) bool {
+		return r.Calls.Outcomes["ok"] >= 1 && r.Calls.Outcomes["INVALID_INPUT"] == 1
+	})
+	if got.ID != "kiosk-1" || got.Labels["site"] != "lab" || got.Labels["floor"] != "2" || got.Server != "shop" || !got.Healthy || !got.Ready || got.Serves.Tools != 1 || got.Bundle == nil || got.Bundle.Serial != 1 || got.Revision == "" {
+		t.Errorf("first report: %+v", got)
+	}
+
+	release(bundle.Manifest{Serial: 2}, "Good day, Ada")
+	got = await("a failed test", func(r report.Report) bool { return r.Bundle.Problem == bundle.CodeLoad })
+	if p := got.Bundle.Problems; got.Healthy || !got.Ready || got.Bundle.Serial != 1 || len(p) != 1 || p[0].File != "tools.d/greet.hcl" || p[0].Line == 0 || p[0].Code == "" {
+		t.Errorf("failed bundle: %+v, %+v", got, got.Bundle)
+	}
+
+	release(bundle.Manifest{Serial: 3, Rollout: &bundle.Rollout{Percent: 100, Labels: map[string]string{"floor": "0"}}}, "Hello, Ada")
+	await("a bundle for others", func(r report.Report) bool { return r.Bundle.Pending == 3 && r.Bundle.Serial == 1 && r.Healthy })
+
+	release(bundle.Manifest{Serial: 4, Rollout: &bundle.Rollout{Percent: 100, Labels: map[string]string{"floor": "2", "site": "lab"}}}, "Hello, Ada")
+	await("a bundle for this appliance", func(r report.Report) bool { return r.Bundle.Serial == 4 && r.Bundle.Pending == 0 && r.Healthy })
+}
