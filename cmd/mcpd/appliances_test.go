@@ -125,6 +125,7 @@ func (f *applianceFleet) twentyTools(t *testing.T, about bundle.Manifest) []byte
 		text := fmt.Sprintf(`tool "tool_%[1]d" {
   description = "Returns the serial number of its bundle."
   read_only   = true
+  timeout     = "1m"
   input "name" {
     type       = string
     max_length = 20

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -64,7 +65,7 @@ func TestReport_schema(t *testing.T) {
 	var offer atomic.Pointer[[]byte]
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		data := *offer.Load()
-		w.Header().Set("ETag", fmt.Sprintf(`"%d-%x"`, len(data), data[len(data)/2]))
+		w.Header().Set("ETag", fmt.Sprintf(`"%x"`, sha256.Sum256(data)))
 		http.ServeContent(w, request, "", time.Time{}, bytes.NewReader(data))
 	}))
 	t.Cleanup(site.Close)
@@ -78,7 +79,7 @@ report {
   url    = "%s/reports"
   token  = secret.fleet
   every  = "10s"
-  labels = { site = vars.site, floor = "0" }
+  labels = { site = var.site, floor = "0" }
 }
 `, receiver.URL)
 		tool := fmt.Sprintf(`

@@ -37,6 +37,7 @@ var noRequest = map[string]string{
 	"internal/base/state":                                 aServer,
 	"internal/base/state/postgres":                        aServer,
 	"internal/ops/bundle":                                 aServer,
+	"internal/ops/report":                                 aServer,
 	"internal/ops/systemd":                                aServer,
 	"internal/ops/telemetry":                              aServer,
 	"internal/protocol/transport/websocket client.reject": aConnection,
