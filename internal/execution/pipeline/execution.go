@@ -173,7 +173,7 @@ func (x *execution) finish(ctx context.Context, result call.Result, err *call.Er
 	x.fireLast(ctx, result)
 	x.observe(result)
 	x.pipeline.calls.Add(1)
-	if i := slices.Index(outcomes[:], x.outcomeOf(result)); i >= 0 {
+	if i := slices.Index(countedOutcomes[:], x.outcomeOf(result)); i >= 0 {
 		x.pipeline.ended[i].Add(1)
 	}
 	return result

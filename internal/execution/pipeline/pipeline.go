@@ -50,11 +50,11 @@ type Pipeline struct {
 	// capacity has the slots for concurrent calls.
 	capacity           workqueue.Shares
 	calls, failedCalls atomic.Uint64
-	ended              [len(outcomes)]atomic.Uint64 // calls by outcome
+	ended              [len(countedOutcomes)]atomic.Uint64 // calls by outcome
 }
 
-// outcomes are the outcomes of calls.
-var outcomes = [...]string{
+// countedOutcomes are the outcomes of calls.
+var countedOutcomes = [...]string{
 	audit.OutcomeOK, audit.OutcomeInputRequired, audit.OutcomeDryRun,
 	string(call.InvalidInput), string(call.ToolNotFound), string(call.PolicyDenied), string(call.ExecutionError), string(call.Timeout),
 }
@@ -110,7 +110,7 @@ func (p *Pipeline) Stats() Stats {
 // Outcomes counts the calls that have ended by their outcome, as metrics name it.
 func (p *Pipeline) Outcomes() map[string]uint64 {
 	counts := map[string]uint64{}
-	for i, outcome := range outcomes {
+	for i, outcome := range countedOutcomes {
 		counts[outcome] = p.ended[i].Load()
 	}
 	return counts
