@@ -151,6 +151,29 @@ limit "idle" { rate = "100/s" }
 	}, "mcpd_limit_refusals_total{", "mcpd_denials_total{", "mcpd_calls_total{")
 }
 
+// Outcomes of calls are counted only for reports.
+func TestOutcomes(t *testing.T) {
+	for config, want := range map[string]map[string]uint64{
+		`server {}`: {"ok": 0, "INVALID_INPUT": 0, "TOOL_NOT_FOUND": 0},
+		`report { url = "https://fleet.example.com" }`: {"ok": 2, "INVALID_INPUT": 1, "TOOL_NOT_FOUND": 3},
+	} {
+		s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", config), Tools: files("t.hcl", `tool "one" { run = "return 1" }`)}})
+		s.Execute(t.Context(), toolCall("one", `{"made_up":1}`))
+		for range 2 {
+			s.Execute(t.Context(), toolCall("one", `{}`))
+		}
+		for range 3 {
+			s.Execute(t.Context(), toolCall("none", `{}`))
+		}
+		got := s.Inside().Outcomes()
+		for outcome := range got {
+			if got[outcome] != want[outcome] {
+				t.Errorf("%s: %d calls with %s", config, got[outcome], outcome)
+			}
+		}
+	}
+}
+
 // executorWithStats is an executor with configurable worker statistics.
 type executorWithStats struct {
 	scripting.Executor

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
-	"slices"
 	"strconv"
 	"time"
 
@@ -173,8 +172,8 @@ func (x *execution) finish(ctx context.Context, result call.Result, err *call.Er
 	x.fireLast(ctx, result)
 	x.observe(result)
 	x.pipeline.calls.Add(1)
-	if i := slices.Index(countedOutcomes[:], x.outcomeOf(result)); i >= 0 {
-		x.pipeline.ended[i].Add(1)
+	if config := x.catalog.Definitions.Config; config != nil && config.Report != nil {
+		x.pipeline.countOutcome(x.outcomeOf(result))
 	}
 	return result
 }

@@ -21,6 +21,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -50,7 +51,7 @@ type Pipeline struct {
 	// capacity has the slots for concurrent calls.
 	capacity           workqueue.Shares
 	calls, failedCalls atomic.Uint64
-	ended              [len(countedOutcomes)]atomic.Uint64 // calls by outcome
+	ended              [len(countedOutcomes)]atomic.Uint64 // calls by outcome; only for reports
 }
 
 // countedOutcomes are the outcomes of calls.
@@ -107,7 +108,14 @@ func (p *Pipeline) Stats() Stats {
 	return Stats{Calls: p.calls.Load(), Failed: p.failedCalls.Load(), Running: int(p.inFlight.Running()), Draining: p.inFlight.Draining()}
 }
 
-// Outcomes counts the calls that have ended by their outcome, as metrics name it.
+func (p *Pipeline) countOutcome(outcome string) {
+	if i := slices.Index(countedOutcomes[:], outcome); i >= 0 {
+		p.ended[i].Add(1)
+	}
+}
+
+// Outcomes counts the calls that have ended by their outcome, as metrics name it. Only calls of
+// catalogs with a report block are counted.
 func (p *Pipeline) Outcomes() map[string]uint64 {
 	counts := map[string]uint64{}
 	for i, outcome := range countedOutcomes {
