@@ -327,8 +327,11 @@ func (f *Follower) take(ctx context.Context, activate Activate) (held bool, err 
 	}
 	lasting, err := f.consider(ctx, got, trust, activate)
 	f.refused = refusal{}
-	if err != nil {
+	switch {
+	case err != nil:
 		f.clearPending()
+	case f.pending.serial != 0:
+		err = coded{CodeSignature, trust.Verify(f.active)}.orNil() // the trust file may have changed
 	}
 	if lasting {
 		f.refused = refusal{f.options.Now(), trust.digest, got.Tag, sum, err}
@@ -368,12 +371,12 @@ func (f *Follower) consider(ctx context.Context, got Fetched, trust *Trust, acti
 	if b.Digest == f.floor.Digest { // it was active, and may only be damaged in the directory
 		now = m.Created
 	}
-	if err := m.Usable(f.options.Version, now); err != nil {
-		return true, coded{CodeUnusable, fmt.Errorf("refuse bundle %d: %w", m.Serial, err)}
-	}
 	if f.active != nil && b.Digest != f.floor.Digest && !m.Selects(f.options.ID, f.labels()) {
 		f.setPending(m, got.Tag)
 		return false, nil // an appliance without a bundle takes each
+	}
+	if err := m.Usable(f.options.Version, now); err != nil {
+		return true, coded{CodeUnusable, fmt.Errorf("refuse bundle %d: %w", m.Serial, err)}
 	}
 	if b, err = f.store(b, got.Data, trust); err != nil {
 		return false, coded{CodeStore, fmt.Errorf("store bundle %d: %w", m.Serial, err)}

@@ -143,6 +143,28 @@ func badBundles(t *testing.T, keys [][]byte, stranger []byte) map[string][]byte 
 	form("rollout without a percentage", 8, func(d *draft) { d.manifest["rollout"] = map[string]any{} })
 	form("rollout to nobody", 8, func(d *draft) { d.manifest["rollout"] = map[string]any{"percent": 0} })
 	form("rollout to too many", 8, func(d *draft) { d.manifest["rollout"] = map[string]any{"percent": 101} })
+	for name, text := range map[string]string{
+		"negative": "-1", "text": `"10"`, "fraction": "9.5", "exponent": "1e1", "too large for an integer": "1" + strings.Repeat("0", 40),
+	} {
+		form("rollout to a "+name+" percentage", 8, func(d *draft) { d.text = rolloutText(d, `{"percent":`+text+`}`) })
+	}
+	form("rollout to a percentage that is not a number", 8, func(d *draft) {
+		d.text = bytes.Replace(rolloutText(d, `{"percent":12345}`), []byte("12345"), []byte("NaN"), 1)
+	})
+	form("rollout of another form", 8, func(d *draft) { d.text = rolloutText(d, `10`) })
+	form("rollout of null", 8, func(d *draft) { d.text = rolloutText(d, `null`) })
+	form("rollout with an unknown member", 8, func(d *draft) { d.text = rolloutText(d, `{"percent":5,"until":1}`) })
+	form("rollout with thousands of labels", 8, func(d *draft) {
+		labels := map[string]any{}
+		for i := range 5000 {
+			labels[fmt.Sprintf("label-%04d", i)] = "x"
+		}
+		d.manifest["rollout"] = map[string]any{"percent": 5, "labels": labels}
+	})
+	form("rollout with a long label", 8, func(d *draft) {
+		d.manifest["rollout"] = map[string]any{"percent": 5, "labels": map[string]any{"site": strings.Repeat("x", 65)}}
+	})
+	form("rollout with a label twice", 8, func(d *draft) { d.text = rolloutText(d, `{"percent":5,"labels":{"a":"x","a":"y"}}`) })
 	form("rollout with an empty label", 8, func(d *draft) {
 		d.manifest["rollout"] = map[string]any{"percent": 5, "labels": map[string]any{"site": ""}}
 	})

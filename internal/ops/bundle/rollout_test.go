@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 )
@@ -156,10 +157,41 @@ func TestFollower_rollout(t *testing.T) {
 		t.Fatalf("unchanged: %+v", s)
 	}
 
+	// the serial number of a bundle that was active is taken, that of a pending one is not
+	labels = nil
+	web.offer(staged(t, key, 4, project("four"), 100, nil))
+	if _, err := f.take(t.Context(), engine.activate); err == nil || !strings.Contains(err.Error(), "another bundle with the serial number 4 was active") {
+		t.Errorf("serial 4 again for all: %v", err)
+	}
+	web.offer(staged(t, key, 5, project("five"), 100, lab))
+	if s := take(); s.Serial != 4 || s.Pending != 5 {
+		t.Fatalf("not selected: %+v", s)
+	}
+
+	// an appliance that is not selected does not judge the bundle further
+	web.offer(pack(t, Manifest{Serial: 6, MinVersion: "99.0.0", Rollout: &Rollout{Percent: 100, Labels: lab}}, project("six"), key))
+	if s := take(); s.Serial != 4 || s.Pending != 6 || s.Problem != "" {
+		t.Errorf("a version for others: %+v", s)
+	}
+	trust := f.options.Trust
+	other, otherPublic := newKey(t)
+	f.options.Trust = func() ([]byte, error) { return otherPublic, nil }
+	web.offer(pack(t, Manifest{Serial: 6, Rollout: &Rollout{Percent: 100, Labels: lab}}, project("six"), key, other))
+	for range 2 { // after a download and without one
+		if _, err := f.take(t.Context(), engine.activate); err == nil {
+			t.Error("a lost trust in the active bundle is not reported")
+		}
+	}
+	f.options.Trust = trust
+	web.offer(staged(t, key, 5, project("five"), 100, nil))
+	if s := take(); s.Serial != 5 || s.Pending != 0 {
+		t.Fatalf("serial 5 for all: %+v", s)
+	}
+
 	labels = nil // an active bundle stays after a restart
 	f = newFollower()
 	again := &server{}
-	if err := f.Start(t.Context(), again.activate); err != nil || f.Status().Serial != 4 {
+	if err := f.Start(t.Context(), again.activate); err != nil || f.Status().Serial != 5 {
 		t.Fatalf("after a restart: %v, serial %d", err, f.Status().Serial)
 	}
 }
