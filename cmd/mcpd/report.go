@@ -3,9 +3,11 @@ package main
 import (
 	"maps"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/ops/report"
 )
@@ -39,10 +41,13 @@ func parseLabels(flag string, values []string) (map[string]string, error) {
 		if !ok || !definition.IsApplianceLabel(name) || !definition.IsApplianceLabel(text) {
 			return nil, usageError("%s takes NAME=VALUE, each with 1 to %d letters, digits, \".\", \"_\", \"/\" and \"-\"", flag, definition.MaxApplianceLabel)
 		}
+		if _, given := labels[name]; given {
+			return nil, usageError("%s gives the label %s twice", flag, name)
+		}
 		labels[name] = text
 	}
 	if len(labels) > definition.MaxApplianceLabels {
-		return nil, usageError("%s may be given %d times", flag, definition.MaxApplianceLabels)
+		return nil, usageError("%s may be given at most %d times", flag, definition.MaxApplianceLabels)
 	}
 	return labels, nil
 }
@@ -53,7 +58,7 @@ func (f *serveFlags) applianceID(e env) string {
 	if err != nil {
 		machine = nil // as on other systems than Linux
 	}
-	return report.ID(f.appliance.id, strings.TrimSpace(string(machine)), e.process.host)
+	return report.ID(f.appliance.id, string(machine), e.process.host)
 }
 
 // applianceLabels returns the labels of a report block and of --label, which wins.
@@ -87,7 +92,12 @@ func (o *runningServer) reporter() (r *report.Reporter, stop func()) {
 		},
 		Logger: o.logger,
 	})
-	return r, o.server.Watch(func([]string) { r.Changed() })
+	var last atomic.Pointer[engine.Snapshot]
+	return r, o.server.Watch(func([]string) { // also of changed resources, which may be frequent
+		if now := o.server.Snapshot(); last.Swap(now) != now {
+			r.Changed()
+		}
+	})
 }
 
 func (o *runningServer) reportBlock() *definition.Report {

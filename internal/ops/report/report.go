@@ -10,7 +10,9 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/base/truncate"
@@ -96,7 +98,7 @@ type Loads struct {
 	Failed uint64 `json:"failed"`
 }
 
-// Calls counts the calls since the start, by outcome.
+// Calls counts the calls since the start, or since there is a report block, by outcome.
 type Calls struct {
 	Running  int               `json:"running"`
 	Outcomes map[string]uint64 `json:"outcomes"`
@@ -112,21 +114,33 @@ type Upstreams struct {
 func ProblemsOf(list diag.List) (problems []Problem, omitted int) {
 	problems = []Problem{}
 	for _, d := range list[:min(len(list), maxProblems)] {
-		problems = append(problems, Problem{d.Code, d.Severity.String(), truncate.Start(d.Range.File, maxText), d.Range.Start.Line, d.Range.Start.Column})
+		problems = append(problems, Problem{d.Code, d.Severity.String(), fileName(d.Range.File), d.Range.Start.Line, d.Range.Start.Column})
 	}
 	return problems, len(list) - len(problems)
+}
+
+// fileName returns the name of a file without characters that JSON encodes in several bytes, which
+// would make a report too large.
+func fileName(name string) string {
+	return strings.Map(func(c rune) rune {
+		if c < ' ' || c == utf8.RuneError || strings.ContainsRune("\"\\<>&\u2028\u2029", c) {
+			return '_'
+		}
+		return c
+	}, truncate.Start(name, maxText))
 }
 
 // ServerName returns the name of a server, cut to the limit of a report.
 func ServerName(name string) string { return truncate.Start(name, maxText) }
 
 // ID returns the ID of a server: the given one, or else a hash of the machine ID of the operating
-// system, which must itself stay on the machine, or else the name of the host.
+// system, which must itself stay on the machine, or else the name of the host. machine is the content
+// of /etc/machine-id, which has no ID during the first boot.
 func ID(given, machine, host string) string {
-	switch {
+	switch machine = strings.TrimSpace(machine); {
 	case given != "":
 		return given
-	case machine != "":
+	case len(machine) == 32 && strings.Trim(machine, "0123456789abcdef") == "":
 		return hash(machine)
 	case definition.IsApplianceLabel(host):
 		return host

@@ -10,13 +10,14 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/mcpd/mcpd/internal/base/observe"
+	"github.com/mcpd/mcpd/internal/base/truncate"
 )
 
 // Settings say where reports go.
@@ -45,16 +46,18 @@ type Options struct {
 type Reporter struct {
 	options Options
 	client  *http.Client
+	timeout time.Duration // of an attempt
 	changed chan struct{} // receives a value when the state or the settings may have changed
 }
 
 const (
-	// attemptTimeout bounds one attempt.
+	// attemptTimeout bounds one attempt, from reading the token to the end of the response.
 	attemptTimeout = 30 * time.Second
-	// maxResponse bounds what is read of a response, which is ignored.
+	// maxResponse bounds the header of a response, and what is read of its body, which is ignored.
 	maxResponse = 64 << 10
 	// soon bounds the random delay of the first report and of one after a change, so that servers
-	// which change together do not report together.
+	// which change together do not report together. It is also the least time between two reports if
+	// nothing but the state changes.
 	soon = 10 * time.Second
 	// minDelay is the first delay after a failure. It doubles with each, up to the time between two
 	// reports.
@@ -67,12 +70,11 @@ const (
 func New(o Options) *Reporter {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
-	transport.ResponseHeaderTimeout = attemptTimeout
 	transport.MaxResponseHeaderBytes = maxResponse
-	client := &http.Client{Transport: transport, Timeout: attemptTimeout, CheckRedirect: func(*http.Request, []*http.Request) error {
+	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse // the token is for the configured server only
 	}}
-	return &Reporter{options: o, client: client, changed: make(chan struct{}, 1)}
+	return &Reporter{options: o, client: client, timeout: attemptTimeout, changed: make(chan struct{}, 1)}
 }
 
 // Changed makes Run send a report soon, with the current settings. It does not block.
@@ -83,51 +85,91 @@ func (r *Reporter) Changed() {
 	}
 }
 
+// run is the state of [Reporter.Run].
+type run struct {
+	settings   Settings
+	on         bool
+	timer      *time.Timer
+	next, last time.Time // of attempts
+	failures   int       // in a row
+	logged     bool      // a failure with these settings
+}
+
+// plan plans the next attempt.
+func (r *run) plan(delay time.Duration) {
+	r.next = time.Now().Add(delay)
+	r.timer.Reset(delay)
+}
+
+// refresh applies the current settings, and reports whether they are others than before.
+func (r *run) refresh(settings Settings, on bool) bool {
+	other := settings != r.settings
+	r.settings, r.on, r.logged = settings, on, r.logged && !other
+	return other
+}
+
+// changed plans an attempt after a change: soon, at random. Changes that follow each other closely do not
+// lead to more than one report in this time. A failing receiver is not asked sooner.
+func (r *run) changed(other bool) {
+	spread := min(r.settings.Every, soon)
+	delay := rand.N(spread + 1)
+	if other {
+		r.plan(delay)
+		return
+	}
+	delay += max(0, time.Until(r.last.Add(spread)))
+	if r.failures == 0 && time.Now().Add(delay).Before(r.next) {
+		r.plan(delay)
+	}
+}
+
 // Run sends reports until ctx ends. After a failure it tries again with growing delays, each time
-// with a new report. It logs the first failure of a series, and the end of the series.
+// with a new report. It logs the first failure of a series, the first with other settings, and the end
+// of the series.
 func (r *Reporter) Run(ctx context.Context) {
 	defer r.client.CloseIdleConnections()
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	settings, on := r.options.Settings()
-	failures := 0
-	timer.Reset(rand.N(min(settings.Every, soon) + 1))
+	state := run{timer: time.NewTimer(0)}
+	defer state.timer.Stop()
+	state.refresh(r.options.Settings())
+	state.changed(true)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-r.changed:
-			before := settings
-			if settings, on = r.options.Settings(); failures == 0 || settings != before {
-				timer.Reset(rand.N(min(settings.Every, soon) + 1))
-			}
+			state.changed(state.refresh(r.options.Settings()))
 			continue
-		case <-timer.C:
+		case <-state.timer.C:
 		}
-		if !on {
+		if state.refresh(r.options.Settings()); !state.on {
 			continue // until the settings change
 		}
-		delay := settings.Every - settings.Every/10 + rand.N(settings.Every/5+1)
-		again, err := r.send(ctx, settings)
+		state.last = time.Now()
+		again, err := r.send(ctx, state.settings)
 		if ctx.Err() != nil {
 			return
 		}
-		if err == nil {
-			r.options.Count(observe.ReportDelivered)
-			if failures > 0 {
-				r.options.Logger.Info("reports delivered again", slog.Int("failures", failures))
-			}
-			failures = 0
-		} else {
-			r.options.Count(observe.ReportFailed)
-			if failures == 0 {
-				r.options.Logger.Warn("send report", slog.String("error", err.Error()))
-			}
-			failures++
-			delay = max(retryDelay(failures, settings.Every), again)
-		}
-		timer.Reset(delay)
+		state.plan(max(r.ended(&state, err), again))
 	}
+}
+
+// ended records the end of an attempt, and returns the delay of the next one.
+func (r *Reporter) ended(state *run, err error) time.Duration {
+	every := state.settings.Every
+	if err != nil {
+		r.options.Count(observe.ReportFailed)
+		if !state.logged {
+			r.options.Logger.Warn("send report", slog.String("error", truncate.Text(err.Error(), truncate.Least)))
+		}
+		state.failures, state.logged = state.failures+1, true
+		return retryDelay(state.failures, every)
+	}
+	r.options.Count(observe.ReportDelivered)
+	if state.failures > 0 {
+		r.options.Logger.Info("reports delivered again", slog.Int("failures", state.failures))
+	}
+	state.failures, state.logged = 0, false
+	return every - every/10 + rand.N(every/5+1)
 }
 
 // retryDelay returns the delay after a number of failures in a row: it doubles each time up to the
@@ -139,6 +181,8 @@ func retryDelay(failures int, every time.Duration) time.Duration {
 
 // send makes one attempt. again is the delay that the receiver asks for.
 func (r *Reporter) send(ctx context.Context, s Settings) (again time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
 	body, err := json.Marshal(r.options.Report())
 	if err != nil {
 		return 0, fmt.Errorf("encode report: %w", err)
@@ -161,11 +205,7 @@ func (r *Reporter) send(ctx context.Context, s Settings) (again time.Duration, e
 	}
 	response, err := r.client.Do(request)
 	if err != nil {
-		var failed *url.Error
-		if errors.As(err, &failed) {
-			err = failed.Err
-		}
-		return 0, fmt.Errorf("post report: %w", err)
+		return 0, fmt.Errorf("post report: %w", postError(err))
 	}
 	defer response.Body.Close()
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxResponse)) // so that the connection is used again
@@ -173,6 +213,26 @@ func (r *Reporter) send(ctx context.Context, s Settings) (again time.Duration, e
 		return retryAfter(response), fmt.Errorf("the server answered %d %s", response.StatusCode, http.StatusText(response.StatusCode))
 	}
 	return 0, nil
+}
+
+// postError returns an error without the URL and without content of the response: the transport quotes
+// a malformed one, in which a hostile server may repeat the token.
+func postError(err error) error {
+	var network *net.OpError
+	var certificate *tls.CertificateVerificationError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return errors.New("the server did not answer in time")
+	case errors.As(err, &network):
+		return network
+	case errors.As(err, &certificate):
+		return certificate
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return http.ErrSchemeMismatch
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("the server closed the connection")
+	}
+	return errors.New("the server sent no valid response")
 }
 
 // retryAfter returns the seconds of a Retry-After header; 0 without one, and for a date.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -77,10 +78,12 @@ type bench struct {
 	made     int64
 	counts   map[string]int
 	log      bytes.Buffer
+	lines    chan string // of the log
+	stop     func()      // ends Run, and waits for it
 }
 
-func newBench(t *testing.T, s Settings) *bench {
-	b := &bench{settings: s, counts: map[string]int{}}
+func newBench(t *testing.T, s Settings, change ...func(*Reporter)) *bench {
+	b := &bench{settings: s, counts: map[string]int{}, lines: make(chan string, 1000)}
 	b.Reporter = New(Options{
 		Settings: func() (Settings, bool) {
 			b.mu.Lock()
@@ -96,7 +99,7 @@ func newBench(t *testing.T, s Settings) *bench {
 		Secret: func(_ context.Context, name string) (string, error) {
 			switch name {
 			case "token":
-				return "s3cret", nil
+				return secretToken, nil
 			case "broken":
 				return "a\nb", nil
 			}
@@ -109,25 +112,47 @@ func newBench(t *testing.T, s Settings) *bench {
 		},
 		Logger: slog.New(slog.NewTextHandler(lockedWriter{b}, nil)),
 	})
+	for _, f := range change {
+		f(b.Reporter)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		b.Run(ctx)
 	}()
-	t.Cleanup(func() {
+	b.stop = func() {
 		cancel()
 		<-done
-	})
+	}
+	t.Cleanup(b.stop)
 	return b
 }
+
+const secretToken = "s3cret"
 
 type lockedWriter struct{ *bench }
 
 func (w lockedWriter) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.lines <- string(p)
 	return w.log.Write(p)
+}
+
+// await waits for a line of the log that contains a text.
+func (b *bench) await(t *testing.T, text string) string {
+	t.Helper()
+	for failsafe := time.After(time.Minute); ; {
+		select {
+		case line := <-b.lines:
+			if strings.Contains(line, text) {
+				return line
+			}
+		case <-failsafe:
+			t.Fatalf("no line of the log has %q: %s", text, b.logged())
+		}
+	}
 }
 
 // logged returns the log so far.
@@ -193,20 +218,156 @@ func TestReporter_settings(t *testing.T) {
 	s := newReceiver(t)
 	b := newBench(t, Settings{URL: "http://127.0.0.1:1", Every: time.Hour})
 	b.set(Settings{URL: s.URL, Token: "absent", Every: time.Millisecond}, false)
-	for !strings.Contains(b.logged(), "read token: no such secret") {
-		b.Changed()
-	}
+	b.await(t, "read token: no such secret")
+	b.set(Settings{URL: "http://127.0.0.1:1", Every: time.Millisecond}, false) // logged although the series goes on
+	b.await(t, "connection refused")
 	b.set(Settings{URL: s.URL, Every: time.Millisecond}, false)
 	<-s.posts
+	b.await(t, "reports delivered again")
 	b.set(Settings{}, true)
 	b.set(Settings{URL: s.URL, Every: time.Millisecond}, false)
 	<-s.posts
 	b.set(Settings{URL: s.URL, Token: "broken", Every: time.Millisecond}, false)
-	for !strings.Contains(b.logged(), "the secret broken cannot be a bearer token") {
-		b.Changed()
-	}
+	b.await(t, "the secret broken cannot be a bearer token")
 	if text := b.logged(); strings.Contains(text, `a\nb`) {
 		t.Errorf("the log has a secret: %s", text)
+	}
+}
+
+// TestReporter_hostileReceiver sends reports to servers that answer with nonsense, too much, too slowly
+// or never. Each is a failure or a delivery like others, the log has no content of the answer, and the
+// reporter can be stopped at any moment.
+func TestReporter_hostileReceiver(t *testing.T) {
+	raw := func(w http.ResponseWriter, answer string) {
+		c, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		_, _ = io.WriteString(c, answer)
+	}
+	stall := func(r *http.Request) { <-r.Context().Done() }
+	for name, row := range map[string]struct {
+		answer  http.HandlerFunc
+		outcome string
+		problem string
+		timeout time.Duration
+	}{
+		"token in a malformed answer": {func(w http.ResponseWriter, _ *http.Request) {
+			raw(w, "HTTP/1.1 "+secretToken+"\r\n\r\n")
+		}, observe.ReportFailed, "the server sent no valid response", time.Minute},
+		"token in another protocol": {func(w http.ResponseWriter, _ *http.Request) {
+			raw(w, "SSH-2.0 Bearer "+secretToken+"\r\n\r\n")
+		}, observe.ReportFailed, "the server sent no valid response", time.Minute},
+		"token in the status": {func(w http.ResponseWriter, _ *http.Request) {
+			raw(w, "HTTP/1.1 599 "+secretToken+"\r\n\r\n")
+		}, observe.ReportFailed, "the server answered 599", time.Minute},
+		"large header": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X-Large", strings.Repeat(secretToken, 1<<20))
+		}, observe.ReportFailed, "the server sent no valid response", time.Minute},
+		"half a header": {func(w http.ResponseWriter, _ *http.Request) {
+			raw(w, "HTTP/1.1 200 OK\r\nX-A: b\r\n")
+		}, observe.ReportFailed, "the server closed the connection", time.Minute},
+		"informational answers": {func(w http.ResponseWriter, r *http.Request) {
+			for r.Context().Err() == nil {
+				w.Header().Set("Link", strings.Repeat("x", 1000))
+				w.WriteHeader(http.StatusEarlyHints)
+			}
+		}, observe.ReportFailed, "the server sent no valid response", time.Minute},
+		"no answer": {func(_ http.ResponseWriter, r *http.Request) { stall(r) }, observe.ReportFailed, "the server did not answer in time", time.Second / 10},
+		"endless body": {func(w http.ResponseWriter, r *http.Request) {
+			for r.Context().Err() == nil {
+				if _, err := io.WriteString(w, strings.Repeat("x", 4096)); err != nil {
+					return
+				}
+			}
+		}, observe.ReportDelivered, "", time.Minute},
+		"stalled body": {func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, "x")
+			_ = http.NewResponseController(w).Flush()
+			stall(r)
+		}, observe.ReportDelivered, "", 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asked := make(chan struct{}, 1000)
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				asked <- struct{}{}
+				row.answer(w, r)
+			}))
+			t.Cleanup(s.Close)
+			b := newBench(t, Settings{URL: s.URL, Token: "token", Every: time.Millisecond}, func(r *Reporter) { r.timeout = row.timeout })
+			<-asked
+			<-asked  // so the first attempt has ended
+			b.stop() // and ends this one
+			if b.counts[row.outcome] < 1 || len(b.counts) != 1 {
+				t.Errorf("counted %v", b.counts)
+			}
+			if text := b.logged(); strings.Contains(text, secretToken) || len(text) > 500 || !strings.Contains(text, row.problem) {
+				t.Errorf("log: %.500s", text)
+			}
+		})
+	}
+}
+
+// TestReporter_frequentChanges changes the state all the time. Reports follow, and not more than one in
+// each interval.
+func TestReporter_frequentChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var at []time.Time
+		r := New(Options{
+			Settings: func() (Settings, bool) { return Settings{URL: "http://127.0.0.1:1", Every: 24 * time.Hour}, true },
+			Report:   func() Report { return Report{} },
+			Count:    func(string) { at = append(at, time.Now()) },
+			Logger:   slog.New(slog.DiscardHandler),
+		})
+		r.client.Transport = accepting{}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			r.Run(ctx)
+		}()
+		for range 3600 {
+			time.Sleep(time.Second)
+			r.Changed()
+		}
+		cancel()
+		<-done
+		for i := range at[1:] {
+			if d := at[i+1].Sub(at[i]); d < soon {
+				t.Errorf("two reports within %s", d)
+			}
+		}
+		if len(at) < 150 {
+			t.Errorf("%d reports in an hour", len(at))
+		}
+	})
+}
+
+// accepting accepts each request.
+type accepting struct{}
+
+func (accepting) RoundTrip(r *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusNoContent, Body: http.NoBody, Request: r}, nil
+}
+
+// TestReporter_stopDuringAttempt requires that Run ends at once while a server does not answer.
+func TestReporter_stopDuringAttempt(t *testing.T) {
+	asked, ended := make(chan struct{}), make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		asked <- struct{}{}
+		<-ended
+	}))
+	t.Cleanup(s.Close)
+	t.Cleanup(func() { close(ended) })
+	b := newBench(t, Settings{URL: s.URL, Every: time.Millisecond}, func(r *Reporter) { r.timeout = 24 * time.Hour })
+	<-asked
+	b.stop()
+	if text := b.logged(); text != "" || len(b.counts) > 0 {
+		t.Errorf("log: %s, counts %v", text, b.counts)
 	}
 }
 
@@ -237,6 +398,7 @@ func TestID(t *testing.T) {
 		{"kiosk-1", "m", "h", "kiosk-1"},
 		{"", "0123456789abcdef0123456789abcdef", "h", "7e3c"},
 		{"", "", "kiosk-1.example.com", "kiosk-1.example.com"},
+		{"", "uninitialized\n", "kiosk-1", "kiosk-1"},
 		{"", "", "", ""},
 	} {
 		got := ID(row.given, row.machine, row.host)
@@ -262,6 +424,14 @@ func TestProblemsOf_noTexts(t *testing.T) {
 	text, err := json.Marshal(problems)
 	if err != nil || len(problems) != maxProblems || omitted != 5 || bytes.Contains(text, []byte("canary")) || len(problems[0].File) > maxText || problems[0].Line != 3 || problems[0].Column != 7 {
 		t.Errorf("%v %d %d %s", err, len(problems), omitted, text[:200])
+	}
+	for i := range list {
+		list[i].Range.File = strings.Repeat("\xff<\x00\"\u2028", 500)
+	}
+	problems, _ = ProblemsOf(list)
+	text, err = json.Marshal(Report{Problems: problems, Bundle: &Bundle{Problems: problems}})
+	if err != nil || len(text) > 120<<10 {
+		t.Errorf("a report has %d bytes, %v", len(text), err)
 	}
 	if problems, omitted := ProblemsOf(nil); problems == nil || omitted != 0 {
 		t.Error("no problems are null")
