@@ -58,6 +58,8 @@ func (o *runningServer) answer(ctx context.Context, r control.Request) (any, err
 		return answerOf(row, nil, nil, r)
 	case control.Tokens, control.DropTokens:
 		return answerTokens(o.server, r)
+	case control.History:
+		return o.answerHistory(r)
 	}
 	if o.server.Status().Draining {
 		return nil, errors.New("the server is shutting down and does not reload")
@@ -113,11 +115,17 @@ func (a *controlClientFlags) add(cmd *cobra.Command) {
 // ask sends a request to the server and decodes the response into row. It prints the
 // JSON with --json, and otherwise the diagnostics of the files.
 func (a *controlClientFlags) ask(ctx context.Context, e env, do control.Action, patience time.Duration, row any) error {
+	return a.request(ctx, e, control.Request{Action: do}, patience, row)
+}
+
+// request is ask for a request with more than an action.
+func (a *controlClientFlags) request(ctx context.Context, e env, r control.Request, patience time.Duration, row any) error {
 	path := a.control.path(e, &a.files)
 	if path == "" {
 		return usageError("no default directory for the control socket; name the socket with --control PATH")
 	}
-	got, err := callControl(ctx, e.resolve(path), control.Request{Action: do, Color: e.color && !a.asJSON}, patience, row)
+	r.Color = e.color && !a.asJSON
+	got, err := callControl(ctx, e.resolve(path), r, patience, row)
 	if errors.Is(err, control.ErrNoServer) {
 		return findingsError("no server for %s and %s answers at %s; start one with mcpd serve, or name its socket with --control", a.files.tools, a.files.config, path)
 	}

@@ -313,6 +313,17 @@ func (f *serveFlags) checkState(e env, s *engine.Server) error {
 	return nil
 }
 
+// stateExists reports whether the server has a state store that is in use anyway: a database, or a
+// file that exists.
+func (f *serveFlags) stateExists(e env, s *engine.Server) bool {
+	path, _ := f.stateFile(e)
+	if f.stateURL() != "" || path == "" || s.Snapshot().Inside().Definitions().Config.State != nil && f.state == "" {
+		return true
+	}
+	_, err := e.disk.stat(path)
+	return err == nil
+}
+
 // stateHome returns the user's directory for application state, or "".
 func stateHome(e env) string {
 	if folder, _ := e.vars.lookup("XDG_STATE_HOME"); filepath.IsAbs(folder) {

@@ -36,6 +36,8 @@ type runningServer struct {
 	// fixed before requests are answered
 	front *serve.Front
 
+	history recorder
+
 	// reloading serializes reloads, so that the service manager gets one at a time.
 	reloading sync.Mutex
 
@@ -46,7 +48,7 @@ type runningServer struct {
 
 // operate returns the running server of a loaded server. The caller must close it.
 func (f *serveFlags) operate(e env, logger *slog.Logger, s *engine.Server, report worker.Report) (*runningServer, error) {
-	o := &runningServer{env: e, flags: f, logger: logger, server: s, report: report, began: time.Now()}
+	o := &runningServer{env: e, flags: f, logger: logger, server: s, report: report, began: time.Now(), history: recorder{wake: make(chan struct{}, 1)}}
 	var err error
 	if o.manager, err = systemd.New(e.service.manager); err != nil {
 		return nil, usageError("%v", err)
@@ -108,7 +110,10 @@ func (o *runningServer) run(ctx context.Context, watcher *watch.Watcher, hup <-c
 		reporter.Run(living)
 	})
 	busy.Go(func() { osproc.TrimIdle(living, o.activity) })
-	if o.control != nil {
+	if o.control != nil { // it answers requests for the history
+		o.history.existed = o.flags.stateExists(o.env, o.server)
+		o.noteRevision()
+		busy.Go(func() { o.recordHistory(living) })
 		busy.Go(func() { o.control.Serve(living, o.answer) })
 	}
 	if o.manager != nil && o.pulse > 0 {
@@ -202,6 +207,9 @@ func (o *runningServer) reloadLocked(ctx context.Context, change engine.Change) 
 	report, err := o.server.Reload(ctx, change)
 	if err != nil && !o.flags.log.forMachines() {
 		_ = printProblems(o.env, report)
+	}
+	if err == nil && o.control != nil {
+		o.noteRevision()
 	}
 	o.logNotifyError(o.manager.Ready(o.line()))
 	return report, err

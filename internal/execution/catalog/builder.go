@@ -15,6 +15,7 @@ import (
 	"encoding/hex"
 	"io/fs"
 	"maps"
+	"path"
 	"slices"
 	"sync"
 
@@ -162,6 +163,21 @@ func (s Sources) content(name string) (content []byte, ok bool) {
 		content, ok = s.tools.Content(name)
 	}
 	return content, ok
+}
+
+// Project returns the contents of all files, by their paths in a project: tool files below tools.d,
+// and mcpd.hcl and the files beside it. Missing files are left out.
+func (s Sources) Project() map[string][]byte {
+	files := map[string][]byte{}
+	for name, content := range s.tools.All() {
+		files["tools.d/"+name] = content
+	}
+	for name, content := range s.others {
+		if content != nil {
+			files[path.Base(name)] = content
+		}
+	}
+	return files
 }
 
 // Shown returns the files with diagnostics, with secrets masked by [hclfile.RedactSecrets]. For a large

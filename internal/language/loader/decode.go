@@ -228,6 +228,18 @@ func (s Sources) Content(shown string) (content []byte, ok bool) {
 	return content, ok
 }
 
+// All returns the contents of all files, by path relative to the directory.
+func (s Sources) All() map[string][]byte {
+	all := maps.Clone(s.refs)
+	if all == nil {
+		all = map[string][]byte{}
+	}
+	for _, f := range s.files {
+		all[f.path] = f.bytes
+	}
+	return all
+}
+
 // incompleteFolders returns the directories with files that may refer to unknown variables,
 // secrets or locals, because a file could not be parsed.
 func incompleteFolders(units []*toolFile, config *definition.Config) map[string]bool {

@@ -91,7 +91,13 @@ type Bundle struct {
 }
 
 // Files returns the files: mcpd.hcl, mcpd.lock and *.mcpdvars, and tools.d with the tool files.
-func (b *Bundle) Files() fs.FS { return b.files }
+func (b *Bundle) Files() fs.FS { return packed{b.files, &b.Manifest} }
+
+// packed are the files of a bundle with its manifest.
+type packed struct {
+	fstest.MapFS
+	manifest *Manifest
+}
 
 // Pack returns a bundle of the files of a project: mcpd.hcl, mcpd.lock, *.mcpdvars and
 // everything in tools.d that is not hidden. about has the other fields of the manifest. Equal

@@ -565,6 +565,16 @@ func (f *Files) Use(files fs.FS) (before fs.FS) {
 	return before
 }
 
+// Manifest returns the manifest of the current files, or nil if there are none.
+func (f *Files) Manifest() *Manifest {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if p, ok := f.current.(packed); ok {
+		return p.manifest
+	}
+	return nil
+}
+
 // Open opens a file of the current bundle.
 func (f *Files) Open(name string) (fs.File, error) {
 	f.mu.Lock()

@@ -1,6 +1,6 @@
 // Package control is the control protocol between a running server and the user who
-// runs it. It reports the state of the server, reloads its files, and lists and drops
-// stored user tokens.
+// runs it. It reports the state of the server and the files of its last revisions,
+// reloads its files, and lists and drops stored user tokens.
 //
 // A [Server] listens on a Unix socket; [Do] is the client. A connection carries one
 // [Request] and its response. Each is a line of JSON with the [Version] of the
@@ -56,18 +56,25 @@ const (
 	Tokens Action = "tokens"
 	// DropTokens drops some of them and returns their list.
 	DropTokens Action = "drop_tokens"
+	// History returns the last revisions, and with a revision in the request its files.
+	History Action = "history"
 )
 
 // verbs lists all actions.
-var verbs = [...]Action{Status, Fleet, Reload, Tokens, DropTokens}
+var verbs = [...]Action{Status, Fleet, Reload, Tokens, DropTokens, History}
 
 // Request is a request to a server.
 type Request struct {
 	Action Action `json:"do"`
 	// Color allows terminal colors in text for people.
 	Color bool `json:"color,omitempty"`
+	// Revision selects a revision for History: the start of its name, or [Previous].
+	Revision string `json:"revision,omitempty"`
 	TokenFilter
 }
+
+// Previous selects the revision before the one that serves.
+const Previous = "previous"
 
 // TokenFilter selects tokens. Empty fields match any token. DropTokens requires a secret or a
 // principal.
@@ -107,7 +114,7 @@ func parseRequest(line []byte) (Request, error) {
 	case r.Control != Version:
 		return Request{}, fmt.Errorf("this server speaks version %d of the control protocol; use the same mcpd as the server", Version)
 	case !slices.Contains(verbs[:], r.Action):
-		return Request{}, errors.New("unknown request; use status, fleet, reload, tokens or drop_tokens")
+		return Request{}, errors.New("unknown request; use status, fleet, reload, tokens, drop_tokens or history")
 	case r.Action == DropTokens && r.Secret == "" && r.Principal == "":
 		return Request{}, errors.New("drop_tokens needs a secret or a principal")
 	}
