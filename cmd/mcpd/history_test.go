@@ -21,7 +21,7 @@ func newHistoryScene(t *testing.T, flags ...string) *historyScene {
 	t.Helper()
 	s := &historyScene{dir: t.TempDir()}
 	s.env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir())
-	s.write(t, "mcpd.hcl", "reload { auto = false }\n")
+	s.write(t, "mcpd.hcl", "reload { watch = false }\n")
 	s.tool(t, 1)
 	d, err := startDaemon(buildDaemon(t), s.dir, s.env, flags)
 	if err != nil {
