@@ -250,6 +250,7 @@ func (p *projectDirs) change(before, after map[string][]byte) error {
 		ready = append(ready, s)
 	}
 	for i, s := range ready {
+		// The rename is not synced: after a power cut, a file is the old or the new one.
 		if err := s.root.Rename(s.temporary, s.name); err != nil {
 			ready = ready[i:]
 			return fmt.Errorf("%d of %d files are replaced: %w", i, len(ready)+i, err)

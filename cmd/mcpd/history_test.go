@@ -110,6 +110,57 @@ func TestRollback_refusesChangedFiles(t *testing.T) {
 	}
 }
 
+func TestRollback_changesNothingOnError(t *testing.T) {
+	t.Parallel()
+	s := newHistoryScene(t)
+	s.write(t, "tools.d/sub/m.hcl", "tool \"m\" {\n  run = \"return 0;\"\n}\n")
+	s.tool(t, 2)
+	s.run(t, 0, "ok", "reload")
+	if err := os.RemoveAll(filepath.Join(s.dir, "tools.d/sub")); err != nil {
+		t.Fatal(err)
+	}
+	s.tool(t, 3)
+	s.run(t, 0, "ok", "reload")
+	s.write(t, "tools.d/sub", "a file in the place of a directory")
+	s.run(t, 1, "sub", "rollback", "--yes")
+	content, err := os.ReadFile(filepath.Join(s.dir, "tools.d/n.hcl"))
+	if err != nil || !strings.Contains(string(content), "return 3") {
+		t.Errorf("the tool file has %q, error %v", content, err)
+	}
+	if found, _ := filepath.Glob(filepath.Join(s.dir, "tools.d/.*")); len(found) != 0 {
+		t.Errorf("left behind: %v", found)
+	}
+}
+
+func TestHistory_bundle(t *testing.T) {
+	t.Parallel()
+	r, dir := newRelease(t), t.TempDir()
+	for name, content := range map[string][]byte{"release.pub": r.public, "shop.bundle": r.bundle(t, 1)} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, err := startDaemon(buildDaemon(t), dir, os.Environ(), []string{"--bundle", "shop.bundle", "--trust", "release.pub", "--bundle-dir", "kept", "--bundle-poll", "100ms"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.kill)
+	if err := replaceFile(filepath.Join(dir, "shop.bundle"), r.bundle(t, 2), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.waitFor(regexp.MustCompile(`bundle activated.* serial=(2)`)); err != nil {
+		t.Fatal(err)
+	}
+	s := &historyScene{dir: dir, env: os.Environ(), daemon: d}
+	s.run(t, 0, `~tools.d/serial.hcl\n(?s:.*)serial 1`, "history", "--bundle-dir", "kept")
+	s.run(t, 0, `serial 2`, "history", "--bundle-dir", "kept")
+	s.run(t, 1, "serial numbers of bundles only grow", "rollback", "--yes", "--bundle-dir", "kept")
+	s.run(t, 0, "files", "history", "export", "previous", "out", "--bundle-dir", "kept")
+	if content, err := os.ReadFile(filepath.Join(dir, "out/tools.d/serial.hcl")); err != nil || !strings.Contains(string(content), "return 1") {
+		t.Errorf("exported %q, error %v", content, err)
+	}
+}
+
 func TestRollback_survivesRestart(t *testing.T) {
 	t.Parallel()
 	s := newHistoryScene(t, "--state", "kept.db")
