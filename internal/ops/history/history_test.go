@@ -101,7 +101,7 @@ func TestRead_damaged(t *testing.T) {
 	hostile := map[string][]byte{"../../etc/passwd": []byte("x")}
 	for name, value := range map[string][]byte{
 		"no gzip": []byte("x"), "no JSON": packed("x"), "other files": packed(map[string][]byte{"mcpd.hcl": []byte("y")}),
-		"path outside": packed(hostile), "bomb": packed(strings.Repeat(" x", 40<<20)),
+		"path outside": packed(hostile), "bomb": packed(strings.Repeat(" x", 17<<20)),
 	} {
 		s := store(t)
 		add(t, s, "r", map[string][]byte{"mcpd.hcl": []byte("x")})
