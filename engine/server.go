@@ -386,12 +386,10 @@ func (i inside) Metrics() observe.Metrics { return i.server.telemetry.metrics }
 // Project returns the files of the serving snapshot by their paths in a project, and nil if the files
 // on disk were refused since. The caller must not change the contents.
 func (i inside) Project() map[string][]byte {
-	i.server.mu.Lock()
-	defer i.server.mu.Unlock()
-	if !i.server.last.ok {
-		return nil
+	if status := i.server.Status(); status.Synchronized {
+		return status.sources.Project()
 	}
-	return i.server.last.sources.Project()
+	return nil
 }
 
 // Drifts compares the tools of each pinned upstream with the lock file, in the order of the blocks.

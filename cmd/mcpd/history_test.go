@@ -1,13 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
+	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/mcpd/mcpd/internal/ops/history"
 )
 
 // historyScene is a real server of a directory, and its user.
@@ -185,8 +190,18 @@ func TestProjectDirs_staysInside(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"../x", "tools.d/../../x", "/etc/x", "link/x", "a\x00b"} {
-		p := projectDirs{}
-		if err := p.open(dir, dir, false); err != nil {
+		p := projectDirs{mode: 0o600}
+		if err := p.open(dir, dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.change(nil, map[string][]byte{name: []byte("x")}); err == nil {
+			t.Errorf("%q was written", name)
+		}
+		p.close()
+	}
+	for _, name := range []string{"cron.d/x", "passwd", "a/b.mcpdvars", "tools.d/.git/hooks/x", "tools.d/../x"} {
+		p := projectDirs{mode: 0o600, split: true, name: "mcpd.hcl"}
+		if err := p.open(dir, dir); err != nil {
 			t.Fatal(err)
 		}
 		if err := p.change(nil, map[string][]byte{name: []byte("x")}); err == nil {
@@ -196,5 +211,153 @@ func TestProjectDirs_staysInside(t *testing.T) {
 	}
 	if found, err := os.ReadDir(outside); err != nil || len(found) != 0 {
 		t.Errorf("files outside: %v, error %v", found, err)
+	}
+}
+
+func TestHistory_storesNoSecretFiles(t *testing.T) {
+	t.Parallel()
+	s := newHistoryScene(t, "--state", "kept.db")
+	s.write(t, "tools.d/token", "s3cret-token")
+	s.write(t, "tools.d/.env", "s3cret-token")
+	s.write(t, "token", "s3cret-token")
+	s.write(t, "prices.mcpdvars", "")
+	s.write(t, "mcpd.hcl", fmt.Sprintf("reload { watch = false }\nsecret \"a\" { file = %q }\nsecret \"b\" { file = %q }\n", filepath.Join(s.dir, "token"), filepath.Join(s.dir, "tools.d/token")))
+	s.run(t, 0, "ok", "reload")
+	s.tool(t, 2)
+	s.run(t, 0, "ok", "reload")
+	s.run(t, 0, "3 files", "history", "export", "previous", "out")
+	var names []string
+	out := filepath.Join(s.dir, "out")
+	err := filepath.WalkDir(out, func(path string, d os.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			info, _ := d.Info()
+			names = append(names, strings.TrimPrefix(path, out)+" "+info.Mode().String())
+		}
+		return err
+	})
+	if want := "/mcpd.hcl -rw------- /prices.mcpdvars -rw------- /tools.d/n.hcl -rw-------"; err != nil || strings.Join(names, " ") != want {
+		t.Errorf("exported %q, error %v", names, err)
+	}
+}
+
+// TestRollback_resumes rolls back after a rollback that was killed between two renames.
+func TestRollback_resumes(t *testing.T) {
+	t.Parallel()
+	s := newHistoryScene(t)
+	tool := filepath.Join(s.dir, "tools.d/n.hcl")
+	first, err := os.ReadFile(tool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.tool(t, 2)
+	if err := os.Chmod(tool, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.write(t, "tools.d/added.hcl", "")
+	s.write(t, "mcpd.hcl", "reload { watch = false }\n# 2\n")
+	s.run(t, 0, "ok", "reload")
+	s.write(t, "tools.d/n.hcl", string(first))
+	if err := os.Remove(filepath.Join(s.dir, "tools.d/added.hcl")); err != nil {
+		t.Fatal(err)
+	}
+	s.run(t, 0, "ok", "rollback", "--yes")
+	s.serves(t, 1)
+	if content, err := os.ReadFile(filepath.Join(s.dir, "mcpd.hcl")); err != nil || strings.Contains(string(content), "# 2") {
+		t.Errorf("mcpd.hcl has %q, error %v", content, err)
+	}
+	s.run(t, 0, "ok", "rollback", "--yes")
+	s.serves(t, 2)
+	if info, err := os.Stat(tool); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, error %v", info.Mode(), err)
+	}
+}
+
+func TestHistory_brokenFiles(t *testing.T) {
+	t.Parallel()
+	s := newHistoryScene(t)
+	s.tool(t, 2)
+	s.run(t, 0, "ok", "reload")
+	s.write(t, "tools.d/n.hcl", "tool {")
+	s.run(t, 1, "", "reload")
+	s.run(t, 1, "do not serve", "rollback", "--yes")
+	s.run(t, 0, "2 files", "history", "export", "previous", "out")
+	if content, err := os.ReadFile(filepath.Join(s.dir, "out/tools.d/n.hcl")); err != nil || !strings.Contains(string(content), "return 2") {
+		t.Errorf("exported %q, error %v", content, err)
+	}
+}
+
+// TestRewrite_restoresOnError fails at each step of a change.
+func TestRewrite_restoresOnError(t *testing.T) {
+	t.Parallel()
+	old := map[string][]byte{"mcpd.hcl": []byte("old"), "tools.d/changed.hcl": []byte("old"), "tools.d/removed.hcl": []byte("old"), "tools.d/removed too.hcl": nil}
+	after := map[string][]byte{"mcpd.hcl": []byte("new"), "tools.d/changed.hcl": []byte("new"), "tools.d/sub/added.hcl": []byte("new")}
+	for broken := range 5 {
+		dir := t.TempDir()
+		s := historyScene{dir: dir}
+		for name, content := range old {
+			s.write(t, name, string(content))
+		}
+		p := projectDirs{mode: 0o644}
+		if err := p.open(dir, dir); err != nil {
+			t.Fatal(err)
+		}
+		found, err := p.read(history.SumsOf(old), after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := p.prepare(found, after)
+		if err != nil || len(r.steps) != 5 {
+			t.Fatalf("steps %+v, error %v", r.steps, err)
+		}
+		lost := r.steps[broken].full
+		gone := cmp.Or(r.steps[broken].temporary, lost)
+		if err := os.Remove(filepath.Join(dir, gone)); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.commit(); err == nil || !strings.Contains(err.Error(), "nothing was changed") {
+			t.Errorf("step %d: error %v", broken, err)
+		}
+		want := maps.Clone(old)
+		if gone == lost {
+			delete(want, lost)
+		}
+		if got := history.SumsOf(treeOf(t, dir)); len(history.Changes(history.SumsOf(want), got)) > 0 {
+			t.Errorf("step %d: changes %q", broken, history.Changes(history.SumsOf(want), got))
+		}
+		p.close()
+	}
+}
+
+// treeOf returns all files of a directory.
+func treeOf(t *testing.T, dir string) map[string][]byte {
+	t.Helper()
+	files := map[string][]byte{}
+	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			files[path], err = os.ReadFile(filepath.Join(dir, path))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func TestRecorder_queue(t *testing.T) {
+	t.Parallel()
+	h := recorder{wake: make(chan struct{}, 1)}
+	for i := range history.Revisions + 2 {
+		r := &history.Revision{Name: fmt.Sprint(i), Files: map[string][]byte{"mcpd.hcl": fmt.Append(nil, i/4)}}
+		if dropped := h.queue(r); (dropped != nil) != (i >= history.Revisions) || dropped != nil && dropped.Name != fmt.Sprint(i-history.Revisions) {
+			t.Errorf("revision %d: dropped %+v", i, dropped)
+		}
+	}
+	if needed := h.merge(); !needed || len(h.pending) != 3 {
+		t.Errorf("%d revisions wait, store needed %v", len(h.pending), needed)
+	}
+	h.pending = h.pending[:1]
+	if h.merge() {
+		t.Error("one revision needs the store")
 	}
 }

@@ -100,6 +100,11 @@ func (o *runningServer) run(ctx context.Context, watcher *watch.Watcher, hup <-c
 			o.logger.Error("watch files", slog.String("error", err.Error()))
 		}
 	})
+	if o.control != nil { // it answers requests for the history
+		o.history.existed = o.flags.stateExists(o.env, o.server)
+		o.noteRevision() // before the first reload
+		busy.Go(func() { o.recordHistory(living) })
+	}
 	busy.Go(func() { o.follow(watching, watcher.Changes(), hup) })
 	if follower := o.flags.bundle.follower; follower != nil {
 		busy.Go(func() { follower.Run(watching, o.activate) })
@@ -110,10 +115,7 @@ func (o *runningServer) run(ctx context.Context, watcher *watch.Watcher, hup <-c
 		reporter.Run(living)
 	})
 	busy.Go(func() { osproc.TrimIdle(living, o.activity) })
-	if o.control != nil { // it answers requests for the history
-		o.history.existed = o.flags.stateExists(o.env, o.server)
-		o.noteRevision()
-		busy.Go(func() { o.recordHistory(living) })
+	if o.control != nil {
 		busy.Go(func() { o.control.Serve(living, o.answer) })
 	}
 	if o.manager != nil && o.pulse > 0 {

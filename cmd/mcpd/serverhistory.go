@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,46 +21,72 @@ type recorder struct {
 
 	// guarded by mu
 	mu      sync.Mutex
-	pending []history.Revision // not stored yet, oldest first
-	existed bool               // the store is used anyway
+	pending []*history.Revision // not stored yet, oldest first
+	existed bool                // the store is used anyway
 }
 
 // noteRevision queues the serving revision for the history; reloading is held, or nothing reloads
-// yet.
+// yet. It does not read the files, so that it does not delay a reload.
 func (o *runningServer) noteRevision() {
 	files := o.server.Inside().Project()
 	if files == nil {
 		return
 	}
-	r := history.Revision{Name: o.server.Status().Revision, Time: o.env.now(), Files: files}
+	r := &history.Revision{Name: o.server.Status().Revision, Time: o.env.now(), Files: files}
 	if m := o.flags.bundle.files.Manifest(); m != nil {
 		r.Bundle, r.Serial = m.Name, m.Serial
 	}
-	h := &o.history
+	if dropped := o.history.queue(r); dropped != nil {
+		o.logger.Warn("drop revision from history", slog.String("revision", dropped.Name))
+	}
+}
+
+// queue adds a revision. It returns the oldest one, which is lost, if too many wait.
+func (h *recorder) queue(r *history.Revision) (dropped *history.Revision) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if n := len(h.pending); n > 0 && history.Digest(h.pending[n-1].Files) == history.Digest(files) {
-		return
-	}
 	if h.pending = append(h.pending, r); len(h.pending) > history.Revisions {
-		h.pending = h.pending[1:]
+		dropped = h.pending[0]
+		h.pending = slices.Delete(h.pending, 0, 1)
 	}
 	select {
 	case h.wake <- struct{}{}:
 	default:
 	}
+	return dropped
+}
+
+// merge removes queued revisions with the files of the one before them. It returns whether the
+// others need the store. storing is held.
+func (h *recorder) merge() bool {
+	h.mu.Lock()
+	queued := slices.Clone(h.pending)
+	h.mu.Unlock()
+	same := map[*history.Revision]bool{}
+	for i, before := 1, ""; i < len(queued); i++ {
+		if i == 1 {
+			before = history.SumsOf(queued[0].Files).Digest()
+		}
+		digest := history.SumsOf(queued[i].Files).Digest()
+		same[queued[i]], before = digest == before, digest
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.pending = slices.DeleteFunc(h.pending, func(r *history.Revision) bool { return same[r] })
+	return h.existed || len(h.pending) > 1
 }
 
 // recordHistory stores queued revisions until ctx ends.
 func (o *runningServer) recordHistory(ctx context.Context) {
+	h := &o.history
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-o.history.wake:
-			o.history.mu.Lock()
-			needed := o.history.existed || len(o.history.pending) > 1
-			o.history.mu.Unlock()
+		case <-h.wake:
+			h.storing.Lock()
+			needed := h.merge()
+			h.storing.Unlock()
 			if !needed {
 				continue
 			}
@@ -80,23 +107,30 @@ func (o *runningServer) storeHistory() (state.Pairs, error) {
 		return nil, err
 	}
 	for {
-		h.mu.Lock()
-		h.existed = true
-		if len(h.pending) == 0 {
-			h.mu.Unlock()
+		r := h.next()
+		if r == nil {
 			return store, nil
 		}
-		r := h.pending[0]
-		h.mu.Unlock()
-		if err := history.Add(store, r); err != nil {
+		if err := history.Add(store, *r); errors.Is(err, history.ErrReplaced) {
+			o.logger.Warn("record history", slog.String("error", err.Error()))
+		} else if err != nil {
 			return nil, err
 		}
 		h.mu.Lock()
-		if len(h.pending) > 0 && h.pending[0].Time.Equal(r.Time) {
-			h.pending = h.pending[1:]
-		}
+		h.pending = slices.DeleteFunc(h.pending, func(queued *history.Revision) bool { return queued == r })
 		h.mu.Unlock()
 	}
+}
+
+// next returns the oldest queued revision, or nil.
+func (h *recorder) next() *history.Revision {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.existed = true
+	if len(h.pending) == 0 {
+		return nil
+	}
+	return h.pending[0]
 }
 
 // historyRow is the JSON output of history.
@@ -108,9 +142,9 @@ type historyRow struct {
 type filesRow struct {
 	Revision history.Entry     `json:"revision"`
 	Files    map[string][]byte `json:"files"`
-	// Serving has the files in service; nil if the files on disk were refused since.
-	Serving map[string][]byte `json:"serving"`
-	Bundle  bool              `json:"bundle"`
+	// Serving has the digests of the files in service; nil if the files on disk were refused since.
+	Serving history.Sums `json:"serving"`
+	Bundle  bool         `json:"bundle"`
 }
 
 // answerHistory answers a request for the list of revisions, or for the files of one.
@@ -126,9 +160,12 @@ func (o *runningServer) answerHistory(r control.Request) (any, error) {
 	case r.Revision == "":
 		return answerOf(historyRow{append([]history.Entry{}, entries...)}, nil, nil, r)
 	}
-	row := filesRow{Serving: o.server.Inside().Project(), Bundle: o.flags.bundle.follower != nil}
+	row := filesRow{Bundle: o.flags.bundle.follower != nil}
+	if files := o.server.Inside().Project(); files != nil {
+		row.Serving = history.SumsOf(files)
+	}
 	if r.Revision == control.Previous {
-		row.Revision, err = previous(entries, row.Serving)
+		row.Revision, err = o.previous(entries, row.Serving)
 	} else {
 		row.Revision, err = history.Find(entries, r.Revision)
 	}
@@ -141,14 +178,23 @@ func (o *runningServer) answerHistory(r control.Request) (any, error) {
 	return answerOf(row, nil, nil, r)
 }
 
-// previous returns the newest revision before the one with the serving files.
-func previous(entries []history.Entry, serving map[string][]byte) (history.Entry, error) {
-	digest, found := history.Digest(serving), serving == nil
-	for _, e := range entries {
-		if found && e.Digest != digest {
+// previous returns the newest revision before the one that serves. If the files in a directory were
+// refused, it returns the one that serves, as the refused one has no place in the history.
+func (o *runningServer) previous(entries []history.Entry, serving history.Sums) (history.Entry, error) {
+	digest, revision := serving.Digest(), o.server.Status().Revision
+	i := slices.IndexFunc(entries, func(e history.Entry) bool {
+		return serving != nil && e.Digest == digest || serving == nil && e.Revision == revision
+	})
+	if serving == nil && o.flags.bundle.follower == nil {
+		if i < 0 {
+			return history.Entry{}, history.ErrNotFound
+		}
+		return entries[i], nil
+	}
+	for _, e := range entries[i+1:] {
+		if i >= 0 && e.Digest != entries[i].Digest {
 			return e, nil
 		}
-		found = found || e.Digest == digest
 	}
 	return history.Entry{}, errors.New("the history has no revision before the one that serves")
 }

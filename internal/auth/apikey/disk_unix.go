@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/mcpd/mcpd/internal/base/atomicfile"
 )
 
 // checkOwner rejects a path that is not a regular file, and a file that others
@@ -86,8 +88,5 @@ func chownLikeTarget(created *os.File, path string) error {
 	if err != nil {
 		return err
 	}
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-		return created.Chown(int(stat.Uid), int(stat.Gid))
-	}
-	return nil
+	return atomicfile.ChownLike(created, info)
 }

@@ -4,7 +4,7 @@
 // A [Revision] is a set of files. [Add] stores it in the state store of the server, unless it is
 // the newest one already, so that replicas with one database store the same files once. [List]
 // returns the stored revisions, and [Read] the files of one. What is stored is checked when it is
-// read: the name of a revision is the digest of its files.
+// read: its key has the digest of the files.
 package history
 
 import (
@@ -59,6 +59,10 @@ var (
 	ErrNotStored = errors.New("the files of this revision are not stored")
 	// ErrNotFound is the error for an unknown revision.
 	ErrNotFound = errors.New("no such revision; see mcpd history")
+	// ErrAmbiguous is the error for the start of several revisions.
+	ErrAmbiguous = errors.New("several revisions start like this; name more of its digits")
+	// ErrReplaced is the error of an Add that has replaced a damaged history.
+	ErrReplaced = errors.New("the stored history was damaged, and a new one was begun")
 )
 
 // Revision is what a server serves.
@@ -93,22 +97,40 @@ type Entry struct {
 	Names   []string `json:"names"`
 }
 
-// Digest returns the digest of a set of files.
-func Digest(files map[string][]byte) string {
+// Sums are the digests of the contents of a set of files, in hexadecimal digits, by path.
+type Sums map[string]string
+
+// SumsOf returns the digests of files.
+func SumsOf(files map[string][]byte) Sums {
+	sums := Sums{}
+	for name, content := range files {
+		sums[name] = Sum(content)
+	}
+	return sums
+}
+
+// Sum returns the digest of a content in [Sums].
+func Sum(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+// Digest returns the digest of the whole set.
+func (s Sums) Digest() string {
 	h := sha256.New()
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		fmt.Fprintf(h, "%q %x\n", name, sha256.Sum256(files[name]))
+	for _, name := range slices.Sorted(maps.Keys(s)) {
+		fmt.Fprintf(h, "%q %s\n", name, s[name])
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
 
 // Changes returns the differences between two sets of files: sorted paths after "+", "~" or "-".
-func Changes(before, after map[string][]byte) (names []string) {
-	for name, content := range after {
+func Changes(before, after Sums) (names []string) {
+	for name, sum := range after {
 		switch old, known := before[name]; {
 		case !known:
 			names = append(names, "+"+name)
-		case !bytes.Equal(old, content):
+		case old != sum:
 			names = append(names, "~"+name)
 		}
 	}
@@ -121,50 +143,66 @@ func Changes(before, after map[string][]byte) (names []string) {
 	return names
 }
 
-// Add stores a revision, unless its files are those of the newest one. A damaged history is
-// replaced.
+// Add stores a revision, unless its files are those of the newest one. It replaces a damaged
+// history; the error is [ErrReplaced] then.
 func Add(s state.Pairs, r Revision) error {
-	digest := Digest(r.Files)
-	before, err := List(s)
-	if err != nil && !errors.Is(err, ErrDamaged) {
+	err := add(s, r)
+	if err != nil {
 		return fmt.Errorf("add to history: %w", err)
 	}
-	if len(before) > 0 && before[0].Digest == digest {
+	return nil
+}
+
+func add(s state.Pairs, r Revision) error {
+	sums := SumsOf(r.Files)
+	made := Entry{Digest: sums.Digest(), Revision: r.Name, Time: r.Time.UTC().Truncate(time.Second), Bundle: r.Bundle, Serial: r.Serial, Files: len(r.Files), Names: []string{}}
+	before, err := List(s)
+	if err != nil && !errors.Is(err, ErrDamaged) {
+		return err
+	}
+	if len(before) > 0 && before[0].Digest == made.Digest {
 		return nil
 	}
-	made := Entry{Digest: digest, Revision: r.Name, Time: r.Time.UTC().Truncate(time.Second), Bundle: r.Bundle, Serial: r.Serial, Files: len(r.Files), Names: []string{}}
 	for _, content := range r.Files {
 		made.Bytes += int64(len(content))
 	}
 	if len(before) > 0 {
 		if old, err := files(s, before[0]); err == nil { // else the differences are unknown
-			made.describe(Changes(old, r.Files))
+			made.describe(Changes(SumsOf(old), sums))
 		}
 	}
-	if made.Stored, err = put(s, digest, made, r.Files); err != nil {
-		return fmt.Errorf("add to history: %w", err)
+	if made.Stored, err = put(s, made, r.Files); err != nil {
+		return err
 	}
-	var kept []Entry
+	var replaced error
 	err = s.ChangePair(space, indexKey, room, func(old state.Pair, _ time.Time) (state.Pair, error) {
+		replaced = nil
 		entries, err := decodeIndex(old.Value)
 		if err != nil {
-			entries = nil
+			entries, replaced = nil, ErrReplaced
 		}
-		if len(entries) > 0 && entries[0].Digest == digest { // another replica was faster
-			kept = entries
+		if len(entries) > 0 && entries[0].Digest == made.Digest { // another replica was faster
 			return old, nil
 		}
-		kept = bounded(append([]Entry{made}, entries...))
-		text, err := json.Marshal(kept)
+		text, err := json.Marshal(bounded(append([]Entry{made}, entries...)))
 		return state.Pair{Value: text}, err
 	})
-	if err == nil {
-		err = prune(s, kept)
-	}
 	if err != nil {
-		return fmt.Errorf("add to history: %w", err)
+		return err
 	}
-	return nil
+	if err := prune(s); err != nil {
+		return err
+	}
+	if made.Stored > 0 { // another replica may have removed them before they were in the list
+		keys, err := s.PairKeys(space, filesPrefix+made.Digest, "", 1)
+		if err == nil && len(keys) == 0 {
+			_, err = put(s, made, r.Files)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return replaced
 }
 
 func (e *Entry) describe(names []string) {
@@ -183,11 +221,15 @@ func (e *Entry) describe(names []string) {
 	}
 }
 
-// bounded returns the newest entries that are within the limits.
+// bounded returns the newest entries that are within the limits. Entries with the same files share
+// what is stored.
 func bounded(entries []Entry) []Entry {
-	stored := int64(0)
+	stored, known := int64(0), map[string]bool{}
 	for i, e := range entries {
-		if stored += e.Stored; i == Revisions || stored > maxStored {
+		if !known[e.Digest] {
+			stored += e.Stored
+		}
+		if known[e.Digest] = true; i == Revisions || stored > maxStored {
 			return entries[:i]
 		}
 	}
@@ -195,10 +237,15 @@ func bounded(entries []Entry) []Entry {
 }
 
 // put stores the files of a revision, and returns how many bytes they take: 0 if they are not
-// stored because they are too large.
-func put(s state.Pairs, digest string, e Entry, files map[string][]byte) (int64, error) {
+// stored because they are too large, or have a name that is no UTF-8 text.
+func put(s state.Pairs, e Entry, files map[string][]byte) (int64, error) {
 	if e.Bytes > maxSize || e.Files > maxFiles {
 		return 0, nil
+	}
+	for name := range files {
+		if !storable(name) {
+			return 0, nil
+		}
 	}
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
@@ -208,15 +255,26 @@ func put(s state.Pairs, digest string, e Entry, files map[string][]byte) (int64,
 	if packed.Len() > maxStored {
 		return 0, nil
 	}
-	err := s.ChangePair(space, filesPrefix+digest, room, func(state.Pair, time.Time) (state.Pair, error) {
+	err := s.ChangePair(space, filesPrefix+e.Digest, room, func(state.Pair, time.Time) (state.Pair, error) {
 		return state.Pair{Value: packed.Bytes()}, nil
 	})
 	return int64(packed.Len()), err
 }
 
-// prune removes the files of revisions that are not in the list.
-func prune(s state.Pairs, kept []Entry) error {
-	keys, err := s.PairKeys(space, filesPrefix, "", 4*Revisions)
+// storable reports whether a path stays in the project and survives the encoding.
+func storable(name string) bool { return fs.ValidPath(name) && name != "." }
+
+// prune removes the files of revisions that are not in the list. It reads the list after the keys:
+// another replica may have added a revision.
+func prune(s state.Pairs) error {
+	keys, err := s.PairKeys(space, filesPrefix, "", room.Keys)
+	if err != nil {
+		return err
+	}
+	kept, err := List(s)
+	if err != nil {
+		return err
+	}
 	for _, key := range keys {
 		if slices.ContainsFunc(kept, func(e Entry) bool { return filesPrefix+e.Digest == key }) {
 			continue
@@ -250,15 +308,25 @@ func decodeIndex(text []byte) (entries []Entry, err error) {
 	return entries, nil
 }
 
-// Find returns the newest revision whose name or digest starts with prefix, or [ErrNotFound].
-func Find(entries []Entry, prefix string) (Entry, error) {
-	i := slices.IndexFunc(entries, func(e Entry) bool {
-		return strings.HasPrefix(e.Revision, prefix) || strings.HasPrefix(e.Digest, prefix)
-	})
-	if prefix == "" || i < 0 {
-		return Entry{}, ErrNotFound
+// Find returns the newest revision whose name or digest starts with prefix, or an error that is
+// [ErrNotFound] or [ErrAmbiguous].
+func Find(entries []Entry, prefix string) (found Entry, err error) {
+	if prefix == "" {
+		return found, ErrNotFound
 	}
-	return entries[i], nil
+	for _, e := range entries {
+		switch {
+		case !strings.HasPrefix(e.Revision, prefix) && !strings.HasPrefix(e.Digest, prefix):
+		case found.Digest == "":
+			found = e
+		case found.Digest != e.Digest:
+			return Entry{}, ErrAmbiguous
+		}
+	}
+	if found.Digest == "" {
+		return found, ErrNotFound
+	}
+	return found, nil
 }
 
 // Read returns the files of a revision, or an error that is [ErrNotStored] or [ErrDamaged]. Each
@@ -278,6 +346,8 @@ func files(s state.Pairs, e Entry) (map[string][]byte, error) {
 		return nil, err
 	case packed.Value == nil:
 		return nil, ErrNotStored
+	case len(packed.Value) > maxStored:
+		return nil, ErrDamaged
 	}
 	r, err := gzip.NewReader(bytes.NewReader(packed.Value))
 	if err != nil {
@@ -288,11 +358,11 @@ func files(s state.Pairs, e Entry) (map[string][]byte, error) {
 		return nil, ErrDamaged
 	}
 	var found map[string][]byte
-	if json.Unmarshal(text, &found) != nil || Digest(found) != e.Digest {
+	if json.Unmarshal(text, &found) != nil || SumsOf(found).Digest() != e.Digest {
 		return nil, ErrDamaged
 	}
 	for name := range found {
-		if !fs.ValidPath(name) || name == "." {
+		if !storable(name) {
 			return nil, ErrDamaged
 		}
 	}

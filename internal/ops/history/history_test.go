@@ -78,7 +78,7 @@ func TestAdd_boundsWhatIsStored(t *testing.T) {
 	for i := range 10_001 {
 		many[fmt.Sprintf("tools.d/%d.txt", i)] = nil
 	}
-	for name, files := range map[string]map[string][]byte{"large": {"tools.d/a.txt": noise(17 << 20)}, "many": many} {
+	for name, files := range map[string]map[string][]byte{"large": {"tools.d/a.txt": noise(17 << 20)}, "many": many, "no UTF-8": {"tools.d/\xff.txt": nil}} {
 		add(t, s, name, files)
 		e := list(t, s)[0]
 		if e.Revision != name || e.Stored != 0 {
@@ -90,24 +90,93 @@ func TestAdd_boundsWhatIsStored(t *testing.T) {
 	}
 }
 
+func TestAdd_sharesEqualFiles(t *testing.T) {
+	s := store(t)
+	large := make([]byte, 6<<20)
+	_, _ = rand.Read(large)
+	for i := range 3 {
+		add(t, s, fmt.Sprint("r", i), map[string][]byte{"tools.d/a.txt": large, "tools.d/b.txt": fmt.Append(nil, i%2)})
+	}
+	if entries := list(t, s); len(entries) != 3 || entries[0].Digest != entries[2].Digest {
+		t.Errorf("entries: %+v", entries)
+	}
+}
+
+// racing is a store that another replica uses before or after a change of the index.
+type racing struct {
+	state.Pairs
+	before, after func()
+}
+
+func (r racing) ChangePair(space, key string, room state.Room, change func(state.Pair, time.Time) (state.Pair, error)) error {
+	if key == "index" {
+		r.before()
+		defer r.after()
+	}
+	return r.Pairs.ChangePair(space, key, room, change)
+}
+
+func TestAdd_keepsFilesOfOtherReplica(t *testing.T) {
+	for name, early := range map[string]bool{"before the index": true, "after the index": false} {
+		s := store(t)
+		other := func(now bool) func() {
+			return func() {
+				if now {
+					add(t, s, "theirs", map[string][]byte{"mcpd.hcl": []byte("theirs")})
+				}
+			}
+		}
+		ours := history.Revision{Name: "ours", Files: map[string][]byte{"mcpd.hcl": []byte("ours")}}
+		if err := history.Add(racing{s, other(early), other(!early)}, ours); err != nil {
+			t.Fatal(err)
+		}
+		entries := list(t, s)
+		if len(entries) != 2 {
+			t.Errorf("%s: %+v", name, entries)
+		}
+		for _, e := range entries {
+			if files, err := history.Read(s, e); err != nil || string(files["mcpd.hcl"]) != e.Revision {
+				t.Errorf("%s: %s has %q, error %v", name, e.Revision, files, err)
+			}
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	entries := []history.Entry{{Digest: "aa11", Revision: "3f2a"}, {Digest: "bb22", Revision: "3f91"}, {Digest: "aa11", Revision: "3f2a"}}
+	for prefix, want := range map[string]error{"3f2": nil, "bb": nil, "aa": nil, "3f": history.ErrAmbiguous, "": history.ErrNotFound, "x": history.ErrNotFound} {
+		e, err := history.Find(entries, prefix)
+		if !errors.Is(err, want) || err == nil && !strings.HasPrefix(e.Revision, prefix) && !strings.HasPrefix(e.Digest, prefix) {
+			t.Errorf("%q: %+v, error %v, want %v", prefix, e, err, want)
+		}
+	}
+}
+
 func TestRead_damaged(t *testing.T) {
-	packed := func(value any) []byte {
+	compressed := func(text []byte) []byte {
 		var b bytes.Buffer
-		w := gzip.NewWriter(&b)
-		_ = json.NewEncoder(w).Encode(value)
+		w, _ := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+		_, _ = w.Write(text)
 		_ = w.Close()
 		return b.Bytes()
+	}
+	packed := func(value any) []byte {
+		text, err := json.Marshal(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return compressed(text)
 	}
 	hostile := map[string][]byte{"../../etc/passwd": []byte("x")}
 	for name, value := range map[string][]byte{
 		"no gzip": []byte("x"), "no JSON": packed("x"), "other files": packed(map[string][]byte{"mcpd.hcl": []byte("y")}),
-		"path outside": packed(hostile), "bomb": packed(strings.Repeat(" x", 17<<20)),
+		"path outside": packed(hostile), "bomb": compressed(make([]byte, 33<<20)),
 	} {
 		s := store(t)
 		add(t, s, "r", map[string][]byte{"mcpd.hcl": []byte("x")})
 		e := list(t, s)[0]
 		if name == "path outside" {
-			e.Digest = history.Digest(hostile)
+			e.Digest = history.SumsOf(hostile).Digest()
 		}
 		put(t, s, "files/"+e.Digest, value)
 		if files, err := history.Read(s, e); !errors.Is(err, history.ErrDamaged) {
@@ -133,9 +202,9 @@ func TestAdd_replacesDamagedIndex(t *testing.T) {
 		if _, err := history.List(s); !errors.Is(err, history.ErrDamaged) {
 			t.Errorf("list %.20q: %v", text, err)
 		}
-		add(t, s, "r", map[string][]byte{"mcpd.hcl": []byte("x")})
-		if entries := list(t, s); len(entries) != 1 {
-			t.Errorf("after %.20q: %+v", text, entries)
+		err := history.Add(s, history.Revision{Name: "r", Files: map[string][]byte{"mcpd.hcl": []byte("x")}})
+		if entries := list(t, s); len(entries) != 1 || !errors.Is(err, history.ErrReplaced) {
+			t.Errorf("after %.20q: %+v, error %v", text, entries, err)
 		}
 	}
 }

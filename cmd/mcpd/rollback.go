@@ -1,0 +1,323 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpd/mcpd/internal/base/atomicfile"
+	"github.com/mcpd/mcpd/internal/language/loader"
+	"github.com/mcpd/mcpd/internal/ops/control"
+	"github.com/mcpd/mcpd/internal/ops/history"
+)
+
+func newRollback(e env) *cobra.Command {
+	var a controlClientFlags
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "rollback [REV]",
+		Short: "Write the files of an earlier revision back",
+		Long: `Rollback replaces the files on disk by those of a revision of mcpd history, and makes the
+server load them. Without REV it takes the revision before the one that serves, so that a second
+rollback undoes the first. It changes nothing if a file on disk is not what the server serves.
+After an interruption, run it again.
+
+The files of a bundle are signed: rollback prints how to build a new bundle instead.`,
+		Example: `  mcpd rollback
+  mcpd rollback 3f2a91c0 --yes`,
+		Args: needs(0, 1, "mcpd rollback takes at most one revision; see mcpd rollback --help"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			revision := control.Previous
+			if len(args) == 1 {
+				revision = args[0]
+			}
+			return a.rollback(cmd.Context(), e, revision, yes)
+		},
+	}
+	a.add(cmd)
+	_ = cmd.Flags().MarkHidden("json")
+	cmd.Flags().BoolVar(&yes, "yes", false, "write the files without a question")
+	return cmd
+}
+
+func (a *controlClientFlags) rollback(ctx context.Context, e env, revision string, yes bool) error {
+	row, err := a.filesOf(ctx, e, revision)
+	if err != nil {
+		return err
+	}
+	short := sanitize(fmt.Sprintf("%.12s", row.Revision.Revision))
+	switch changes := history.Changes(row.Serving, history.SumsOf(row.Files)); {
+	case row.Bundle:
+		return findingsError("serial numbers of bundles only grow; build a new bundle from the earlier files, and sign it:\n  mcpd history export %s DIR\n  mcpd bundle build DIR -o FILE --name NAME --serial N\n  mcpd bundle sign FILE --key FILE", short)
+	case row.Serving == nil:
+		return findingsError("the files on disk have errors and do not serve; fix them, or get the earlier files with mcpd history export %s DIR", short)
+	case len(changes) == 0:
+		_, err := fmt.Fprintf(e.stdout, "the files of revision %s serve already\n", short)
+		return err
+	default:
+		for _, name := range changes {
+			if _, err := fmt.Fprintf(e.stdout, "%s %s\n", name[:1], sanitize(name[1:])); err != nil {
+				return err
+			}
+		}
+	}
+	if !yes {
+		if !e.stdinIsTerminal {
+			return usageError("confirm with --yes, as standard input is not a terminal")
+		}
+		fmt.Fprintf(e.stderr, "Write the files of revision %s? [y/N] ", short)
+		if answer, _ := bufio.NewReader(e.stdin).ReadString('\n'); strings.TrimSpace(strings.ToLower(answer)) != "y" {
+			return findingsError("nothing was changed")
+		}
+	}
+	p := projectDirs{split: true, mode: 0o644, name: filepath.Base(a.files.config)}
+	if err := p.open(e.resolve(a.files.tools), e.resolve(filepath.Dir(a.files.config))); err != nil {
+		return findingsError("%v", err)
+	}
+	defer p.close()
+	if err := p.change(row.Serving, row.Files); err != nil {
+		return findingsError("roll back: %v", err)
+	}
+	var loaded reloadRow
+	if err := a.ask(ctx, e, control.Reload, reloadPatience, &loaded); err != nil {
+		return err
+	}
+	return a.reloaded(e, loaded)
+}
+
+// projectDirs are where the files of a project are: the tools directory, and the directory of mcpd.hcl.
+// No path leaves these directories, not even through a link.
+type projectDirs struct {
+	split bool        // the tools directory is not tools.d in the other one
+	name  string      // of the config file; "" allows all names of files
+	mode  fs.FileMode // of new files, before the umask
+
+	tools, config *os.Root
+}
+
+func (p *projectDirs) open(tools, config string) (err error) {
+	if p.config, err = os.OpenRoot(config); err != nil {
+		return err
+	}
+	if p.tools, err = os.OpenRoot(tools); err != nil {
+		return errors.Join(err, p.config.Close())
+	}
+	return nil
+}
+
+func (p *projectDirs) close() { _ = errors.Join(p.tools.Close(), p.config.Close()) }
+
+// at returns the directory and the path of a file of a project.
+func (p *projectDirs) at(name string) (*os.Root, string) {
+	if below, ok := strings.CutPrefix(name, "tools.d/"); ok && p.split {
+		return p.tools, below
+	}
+	return p.config, name
+}
+
+// owns reports whether a server reads files with this name. The list of files comes from the server,
+// and root may roll back a server of another user: it must not write other files beside mcpd.hcl.
+func (p *projectDirs) owns(name string) bool {
+	switch {
+	case p.name == "":
+		return true
+	case strings.HasPrefix(name, "tools.d/"):
+		return !slices.ContainsFunc(strings.Split(name, "/"), loader.IsHidden)
+	}
+	return name == p.name || name == "mcpd.lock" || path.Ext(name) == ".mcpdvars" && !strings.Contains(name, "/")
+}
+
+// change replaces the files before by the files after. An error of the disk changes nothing: all new
+// files are written beside the old ones and renamed at the end, so that a server that watches the
+// directories sees one change.
+func (p *projectDirs) change(before history.Sums, after map[string][]byte) error {
+	old, err := p.read(before, after)
+	if err != nil {
+		return err
+	}
+	r, err := p.prepare(old, after)
+	if err != nil {
+		return err
+	}
+	return r.commit()
+}
+
+// maxProjectFile bounds what is read of a file. The server reads no larger one.
+const maxProjectFile = 64 << 20
+
+// read returns the files on disk with the names in before and after. It returns an error if one has
+// neither the content before nor, as after an interrupted change, the content after.
+func (p *projectDirs) read(before history.Sums, after map[string][]byte) (map[string][]byte, error) {
+	found, sums := map[string][]byte{}, history.SumsOf(after)
+	all := maps.Clone(sums)
+	maps.Copy(all, before)
+	for _, full := range slices.Sorted(maps.Keys(all)) {
+		if !p.owns(full) {
+			return nil, fmt.Errorf("%s is no file that a server reads", sanitize(full))
+		}
+		root, name := p.at(full)
+		info, err := root.Lstat(name)
+		_, serves := before[full]
+		_, stays := after[full]
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && (!serves || !stays):
+			continue
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, fmt.Errorf("%s is missing; run mcpd reload, and see mcpd history", sanitize(full))
+		case err != nil:
+			return nil, err
+		case !info.Mode().IsRegular():
+			return nil, fmt.Errorf("%s is not a regular file; change it by hand", sanitize(full))
+		}
+		content, err := readFileIn(root, name)
+		if err != nil {
+			return nil, err
+		}
+		if sum := history.Sum(content); sum != before[full] && sum != sums[full] {
+			return nil, fmt.Errorf("%s on disk is not what the server serves; save it elsewhere, and run mcpd reload", sanitize(full))
+		}
+		found[full] = content
+	}
+	return found, nil
+}
+
+func readFileIn(root *os.Root, name string) ([]byte, error) {
+	f, err := root.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxProjectFile+1))
+}
+
+// rewrite is a prepared change of files.
+type rewrite struct {
+	dirs  *projectDirs
+	steps []step
+	old   map[string][]byte
+}
+
+// step is the change of one file.
+type step struct {
+	full      string // in the project
+	temporary string // has the new content; "" if the file is to be removed
+}
+
+// prepare writes the new files beside the old ones. Files are removed in the last steps.
+func (p *projectDirs) prepare(old, after map[string][]byte) (*rewrite, error) {
+	r := &rewrite{dirs: p, old: old}
+	var removals []step
+	for _, change := range history.Changes(history.SumsOf(old), history.SumsOf(after)) {
+		full := change[1:]
+		if change[0] == '-' {
+			removals = append(removals, step{full: full})
+			continue
+		}
+		temporary, err := p.stage(full, after[full])
+		if err != nil {
+			r.discard()
+			return nil, err
+		}
+		r.steps = append(r.steps, step{full, temporary})
+	}
+	r.steps = append(r.steps, removals...)
+	return r, nil
+}
+
+// discard removes the new files.
+func (r *rewrite) discard() {
+	for _, s := range r.steps {
+		if s.temporary != "" {
+			root, _ := r.dirs.at(s.full)
+			_ = root.Remove(s.temporary)
+		}
+	}
+}
+
+// commit renames the new files, and removes files. After an error it restores the old files. The
+// renames are not synced: after a power cut, a file is the old or the new one.
+func (r *rewrite) commit() error {
+	for i, s := range r.steps {
+		var err error
+		if root, name := r.dirs.at(s.full); s.temporary != "" {
+			err = root.Rename(s.temporary, name)
+		} else {
+			err = root.Remove(name)
+		}
+		if err != nil {
+			return r.undo(i, err)
+		}
+	}
+	return nil
+}
+
+// undo restores the first n files after a failure.
+func (r *rewrite) undo(n int, failure error) error {
+	defer r.discard()
+	var changed []string
+	for _, s := range r.steps[:n] {
+		root, name := r.dirs.at(s.full)
+		content, existed := r.old[s.full]
+		var err error
+		if !existed {
+			err = root.Remove(name)
+		} else {
+			var temporary string
+			if temporary, err = r.dirs.stage(s.full, content); err == nil {
+				err = root.Rename(temporary, name)
+			}
+		}
+		if err != nil {
+			changed = append(changed, sanitize(s.full))
+		}
+	}
+	if len(changed) > 0 {
+		return fmt.Errorf("%w; these files are changed already, so run mcpd rollback with this revision again: %s", failure, strings.Join(changed, " "))
+	}
+	return fmt.Errorf("%w; nothing was changed", failure)
+}
+
+// stage writes a hidden file beside a file of a project, with its mode and owner.
+func (p *projectDirs) stage(full string, content []byte) (temporary string, err error) {
+	root, name := p.at(full)
+	folder := path.Dir(name)
+	if err := root.MkdirAll(folder, 0o755); err != nil {
+		return "", err
+	}
+	like, err := root.Lstat(name)
+	exists := err == nil
+	if !exists {
+		like, err = root.Stat(folder)
+	}
+	if err != nil {
+		return "", err
+	}
+	temporary = path.Join(folder, ".rollback-"+rand.Text())
+	f, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, p.mode)
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(content)
+	if err == nil && p.split { // an export belongs to its user
+		err = atomicfile.ChownLike(f, like)
+	}
+	if exists {
+		err = errors.Join(err, f.Chmod(like.Mode().Perm()))
+	}
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return "", errors.Join(err, root.Remove(temporary))
+	}
+	return temporary, nil
+}

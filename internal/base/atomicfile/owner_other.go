@@ -1,0 +1,11 @@
+//go:build !unix
+
+package atomicfile
+
+import (
+	"io/fs"
+	"os"
+)
+
+// ChownLike does nothing, as files have no owner that the process could keep.
+func ChownLike(*os.File, fs.FileInfo) error { return nil }
