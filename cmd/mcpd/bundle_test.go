@@ -52,9 +52,15 @@ func newRelease(t *testing.T) release {
 
 func (r release) bundle(t *testing.T, serial int64) []byte {
 	t.Helper()
+	return r.configured(t, serial, "server { name = \"shop\" }\n")
+}
+
+// configured returns a bundle with this mcpd.hcl.
+func (r release) configured(t *testing.T, serial int64, config string) []byte {
+	t.Helper()
 	tool := fmt.Sprintf("tool \"serial\" {\n  run = <<JS\n    return %d;\n  JS\n}\n", serial)
 	data, err := bundle.Pack(fstest.MapFS{
-		"mcpd.hcl": {Data: []byte("server { name = \"shop\" }\n")}, "tools.d/serial.hcl": {Data: []byte(tool)},
+		"mcpd.hcl": {Data: []byte(config)}, "tools.d/serial.hcl": {Data: []byte(tool)},
 		"tools.d/text.txt": {Data: []byte(strings.Repeat("text ", 100_000))},
 	}, bundle.Manifest{Name: "shop", Serial: serial, Created: time.Now()})
 	if err != nil {
@@ -273,6 +279,88 @@ func TestBundle_registry(t *testing.T) {
 	if code, _, stderr := inProcess(t, dir, nil, "bundle", "push", "shop.bundle", reference); code != exitFindings {
 		t.Errorf("a damaged bundle: %d %s", code, stderr)
 	}
+}
+
+// TestBundle_changedDecisions offers bundles whose policies decide audited calls differently.
+func TestBundle_changedDecisions(t *testing.T) {
+	t.Parallel()
+	r, dir := newRelease(t), t.TempDir()
+	config := fmt.Sprintf("audit {\n  path = %q\n  mode = \"strict\"\n}\n", filepath.Join(dir, "audit.jsonl"))
+	deny := "policy \"closed\" {\n  deny   = \"tool.name == 'serial'\"\n  reason = \"closed\"\n}\n"
+	offer := func(serial int64, config string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, "new.bundle"), r.configured(t, serial, config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(filepath.Join(dir, "new.bundle"), filepath.Join(dir, "shop.bundle")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "release.pub"), r.public, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start := func(most string) *daemon {
+		t.Helper()
+		d, err := startDaemon(buildDaemon(t), dir, os.Environ(), []string{"--bundle", "shop.bundle", "--trust", "release.pub", "--bundle-dir", "kept", "--bundle-poll", "100ms", "--max-changed-decisions", most})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(d.kill)
+		return d
+	}
+	sees := func(d *daemon, line string) {
+		t.Helper()
+		d.mu.Lock()
+		d.next = 0 // a stored bundle is activated before the server listens
+		d.mu.Unlock()
+		if _, err := d.waitFor(regexp.MustCompile(line)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	call := func(d *daemon, want string) {
+		t.Helper()
+		_, body, err := d.exchange(http.MethodPost, "/mcp/execute", []byte(`{"tool":"serial","arguments":{}}`), nil)
+		if err != nil || !strings.Contains(string(body), want) {
+			t.Fatalf("call: %v %s, want %s", err, body, want)
+		}
+	}
+	offer(1, config)
+	d := start("2")
+	for range 3 {
+		call(d, `"result":1`)
+	}
+	offer(2, config+deny)
+	sees(d, `keep active bundle.*3 of the last 3 audited calls.*record .*serial.*then allowed, now denied by.*closed`)
+	call(d, `"result":1`)
+	for _, path := range []string{"/readyz", "status"} {
+		var text string
+		if path == "status" {
+			_, stdout, stderr := inProcess(t, dir, nil, "status", "--bundle-dir", "kept")
+			text = stdout + stderr
+		} else if code, body, err := d.exchange(http.MethodGet, path, nil, nil); err != nil || code != http.StatusOK {
+			t.Errorf("%s: %d %v", path, code, err)
+		} else {
+			text = string(body)
+		}
+		if !strings.Contains(text, "would be decided differently") {
+			t.Errorf("%s: %s", path, text)
+		}
+	}
+	d.kill()
+	d = start("2") // bundle 2 is refused again
+	call(d, `"result":1`)
+	d.kill()
+	d = start("10")
+	sees(d, `bundle activated.*serial=2 `)
+	call(d, "closed")
+	d.kill()
+	d = start("0") // the active bundle is not examined again
+	call(d, "closed")
+	offer(3, "server { name = \"shop\" }\n"+deny) // decides as bundle 2, other than the record
+	sees(d, `bundle activated.*serial=3 `)
+	d.kill()
+	d = start("0")
+	sees(d, "no audit log for --max-changed-decisions")
 }
 
 // tunnel is a proxy that connects every client with one server.

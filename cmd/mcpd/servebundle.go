@@ -26,6 +26,7 @@ type bundleFlags struct {
 	server        *engine.Server   // with the bundle in service
 	follower      *bundle.Follower // nil if the server loads a directory
 	files         bundle.Files     // guarded by runningServer.reloading once the server runs
+	trial         decisionTrial
 }
 
 // bundleWait is how long a web server may wait for a new bundle before it answers.
@@ -36,6 +37,7 @@ func (b *bundleFlags) add(cmd *cobra.Command, dir *string) {
 	cmd.Flags().StringVar(&b.trust, "trust", "", "accept bundles that are signed by the public keys in `FILE`")
 	cmd.Flags().StringVar(dir, "bundle-dir", "", "keep bundles, state and the control socket in `DIR`")
 	b.auth.add(cmd)
+	cmd.Flags().IntVar(&b.trial.most, "max-changed-decisions", -1, "refuse a bundle that decides more than `N` of the last audited calls differently (default no limit)")
 	cmd.Flags().DurationVar(&b.poll, "bundle-poll", time.Minute, "look for a new bundle every `TIME`")
 }
 
@@ -45,6 +47,10 @@ func (f *serveFlags) checkBundle() error {
 	switch {
 	case b.auth.file != "" && !strings.HasPrefix(b.source, oci.Scheme):
 		return usageError("--registry-auth needs --bundle %s…", oci.Scheme)
+	case b.source == "" && b.trial.most >= 0:
+		return usageError("--max-changed-decisions needs --bundle")
+	case b.trial.most < -1:
+		return usageError("--max-changed-decisions takes a number of calls")
 	case b.source == "" && (b.trust != "" || f.files.dir != ""):
 		return usageError("--trust and --bundle-dir need --bundle")
 	case b.source == "":
@@ -81,6 +87,7 @@ func (f *serveFlags) openBundles(e env, logger *slog.Logger, o *engine.Options) 
 		ID: f.applianceID(e), Labels: func() map[string]string {
 			return f.applianceLabels(b.server.Snapshot().Inside().Definitions().Config.Report)
 		},
+		Examine: func(ctx context.Context, files fs.FS) error { return b.trial.examine(ctx, e, &f.files, files) },
 	})
 	if err != nil {
 		return usageError("%v", err)
@@ -112,6 +119,7 @@ func (f *serveFlags) start(ctx context.Context, e env, s *engine.Server) error {
 		return err
 	})
 	if err == nil {
+		f.bundle.trial.began(e, s)
 		return nil
 	}
 	// Another bundle may be in order, so a service manager starts the server again.

@@ -174,6 +174,16 @@ func Calls(path string, until uint64, visit func(*Call) error) (unreadable int, 
 	})
 }
 
+// LastCalls calls visit for each completed call in the last n lines, as [Tail].
+func LastCalls(path string, n int, visit func(*Call) error) error {
+	return Tail(path, n, func(l *Line) error {
+		if l.text("kind") != outcomeKind {
+			return nil
+		}
+		return visit(l.call())
+	})
+}
+
 func (l *Line) call() *Call {
 	c := &Call{Seq: l.Seq, Record: Record{
 		Call: l.text("call_id"), Root: l.text("root_id"), Parent: l.text("parent_id"), Leg: l.count("leg"), Depth: l.count("depth"),

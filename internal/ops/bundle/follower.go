@@ -32,6 +32,9 @@ type Options struct {
 	// Poll is the time between two checks of the source, and Wait the time that a web server may
 	// wait before it answers that nothing has changed.
 	Poll, Wait time.Duration
+	// Examine may refuse a verified bundle that was never active, before it is activated. A
+	// [diag.List] is an error of its files. Nil accepts every bundle.
+	Examine func(ctx context.Context, files fs.FS) error
 	// Version is the version of mcpd.
 	Version string
 	// ID and Labels identify the server for a [Rollout]. Labels may be nil for none. They are asked
@@ -189,7 +192,7 @@ func (f *Follower) activateStored(ctx context.Context, trust *Trust, activate Ac
 		}
 		b, err := f.stored(serial, trust)
 		if err == nil {
-			err = activate(ctx, b.Files())
+			err = f.try(ctx, b, activate)
 			var files diag.List
 			if err != nil && !errors.As(err, &files) {
 				f.behind.err = fmt.Errorf("load bundle %d: %w", serial, err)
@@ -382,7 +385,7 @@ func (f *Follower) consider(ctx context.Context, got Fetched, trust *Trust, acti
 		return false, coded{CodeStore, fmt.Errorf("store bundle %d: %w", m.Serial, err)}
 	}
 	if !known {
-		if err := activate(ctx, b.Files()); err != nil {
+		if err := f.try(ctx, b, activate); err != nil {
 			var files diag.List
 			lasting, err = errors.As(err, &files), coded{CodeLoad, fmt.Errorf("load bundle %d: %w", m.Serial, err)}
 			if m.Serial > f.floor.Serial || m.Name != f.floor.Name {
@@ -393,6 +396,17 @@ func (f *Follower) consider(ctx context.Context, got Fetched, trust *Trust, acti
 	}
 	f.activated(b, got.Tag, f.source.id())
 	return false, nil
+}
+
+// try activates a bundle. One that was never active is examined first.
+func (f *Follower) try(ctx context.Context, b *Bundle, activate Activate) error {
+	m := &b.Manifest
+	if f.options.Examine != nil && (m.Serial > f.floor.Serial || m.Name != f.floor.Name) {
+		if err := f.options.Examine(ctx, b.Files()); err != nil {
+			return err
+		}
+	}
+	return activate(ctx, b.Files())
 }
 
 // store writes a verified bundle to the directory, unless that has it. The signatures that it has

@@ -19,6 +19,7 @@ import (
 	"slices"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/base/truncate"
 	"github.com/mcpd/mcpd/internal/execution/pipeline"
 	"github.com/mcpd/mcpd/internal/language/uritemplate"
 	"github.com/mcpd/mcpd/internal/ops/audit"
@@ -312,3 +313,39 @@ func uriOf(c *audit.Call) string {
 	}
 	return uri
 }
+
+// Trial finds the recorded calls that a candidate for the policies in service would decide
+// differently than both the record and the policies in service. So a difference counts once: when
+// the policies that make it are new.
+type Trial struct {
+	Candidate Replay
+	// Serving are the policies in service; nil if there are none.
+	Serving *Replay
+	// Changed counts the calls, and First describes the first of them, without arguments.
+	Changed int
+	First   []string
+}
+
+// maxFirst bounds [Trial].First.
+const maxFirst = 5
+
+// Add compares one call.
+func (t *Trial) Add(ctx context.Context, c *audit.Call) error {
+	change, err := t.Candidate.Compare(ctx, c)
+	if err != nil || change == nil {
+		return err
+	}
+	if t.Serving != nil {
+		now, err := t.Serving.Compare(ctx, c)
+		if err != nil || now != nil && now.Current.Verdict == change.Current.Verdict {
+			return err
+		}
+	}
+	if t.Changed++; len(t.First) < maxFirst {
+		t.First = append(t.First, fmt.Sprintf("record %d, %q: then %s, now %s", c.Seq, truncate.Start(c.Name, maxShown), change.Recorded, change.Current))
+	}
+	return nil
+}
+
+// maxShown bounds a name in [Trial].First, in bytes.
+const maxShown = 100
