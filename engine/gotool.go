@@ -3,13 +3,11 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"time"
 
 	"github.com/mcpd/mcpd/call"
-	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/execution/gofunc"
@@ -75,8 +73,7 @@ func (s *Server) register(item *catalog.Item) error {
 	if snap == nil {
 		return nil
 	}
-	var problems diag.List
-	if _, err := s.reload(context.Background(), Change{}); err != nil && !errors.As(err, &problems) {
+	if _, err := s.reload(context.Background(), Change{}); diagnosticsOf(err) == nil {
 		return err
 	}
 	return nil

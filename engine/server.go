@@ -383,14 +383,9 @@ func (i inside) Secret(ctx context.Context, name string) (string, error) {
 }
 func (i inside) Metrics() observe.Metrics { return i.server.telemetry.metrics }
 
-// Project returns the files of the serving snapshot by their paths in a project, and nil if the files
-// on disk were refused since. The caller must not change the contents.
-func (i inside) Project() map[string][]byte {
-	if status := i.server.Status(); status.Synchronized {
-		return status.sources.Project()
-	}
-	return nil
-}
+// Project returns the files of the last load before a status, by their paths in a project. The caller
+// must not change the contents.
+func (inside) Project(at Status) map[string][]byte { return at.sources.Project() }
 
 // Drifts compares the tools of each pinned upstream with the lock file, in the order of the blocks.
 // The server must be loaded.

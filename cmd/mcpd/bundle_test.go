@@ -346,6 +346,9 @@ func TestBundle_changedDecisions(t *testing.T) {
 			t.Errorf("%s: %s", path, text)
 		}
 	}
+	if _, stdout, _ := inProcess(t, dir, nil, "status", "--bundle-dir", "kept", "--json"); !strings.Contains(stdout, `"decisions"`) {
+		t.Errorf("status --json has no problem_code decisions: %s", stdout)
+	}
 	d.kill()
 	d = start("2") // bundle 2 is refused again
 	call(d, `"result":1`)

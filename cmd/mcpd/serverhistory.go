@@ -28,7 +28,7 @@ type recorder struct {
 // noteRevision queues the serving revision for the history; reloading is held, or nothing reloads
 // yet. It does not read the files, so that it does not delay a reload.
 func (o *runningServer) noteRevision() {
-	files := o.server.Inside().Project()
+	files := o.project()
 	if files == nil {
 		return
 	}
@@ -39,6 +39,16 @@ func (o *runningServer) noteRevision() {
 	if dropped := o.history.queue(r); dropped != nil {
 		o.logger.Warn("drop revision from history", slog.String("revision", dropped.Name))
 	}
+}
+
+// project returns the files of the serving snapshot by their paths in a project, and nil if the files
+// on disk were refused since.
+func (o *runningServer) project() map[string][]byte {
+	status := o.server.Status()
+	if !status.Synchronized {
+		return nil
+	}
+	return o.server.Inside().Project(status)
 }
 
 // queue adds a revision. It returns the oldest one, which is lost, if too many wait.
@@ -161,7 +171,7 @@ func (o *runningServer) answerHistory(r control.Request) (any, error) {
 		return answerOf(historyRow{append([]history.Entry{}, entries...)}, nil, nil, r)
 	}
 	row := filesRow{Bundle: o.flags.bundle.follower != nil}
-	if files := o.server.Inside().Project(); files != nil {
+	if files := o.project(); files != nil {
 		row.Serving = history.SumsOf(files)
 	}
 	if r.Revision == control.Previous {

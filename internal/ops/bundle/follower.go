@@ -387,7 +387,10 @@ func (f *Follower) consider(ctx context.Context, got Fetched, trust *Trust, acti
 	if !known {
 		if err := f.try(ctx, b, activate); err != nil {
 			var files diag.List
-			lasting, err = errors.As(err, &files), coded{CodeLoad, fmt.Errorf("load bundle %d: %w", m.Serial, err)}
+			lasting = errors.As(err, &files)
+			if err = fmt.Errorf("load bundle %d: %w", m.Serial, err); codeOf(err) != CodeDecisions {
+				err = coded{CodeLoad, err}
+			}
 			if m.Serial > f.floor.Serial || m.Name != f.floor.Name {
 				err = errors.Join(err, f.folder.disk.remove(fileOf(m.Serial)))
 			}
@@ -403,7 +406,7 @@ func (f *Follower) try(ctx context.Context, b *Bundle, activate Activate) error 
 	m := &b.Manifest
 	if f.options.Examine != nil && (m.Serial > f.floor.Serial || m.Name != f.floor.Name) {
 		if err := f.options.Examine(ctx, b.Files()); err != nil {
-			return err
+			return coded{CodeDecisions, err}
 		}
 	}
 	return activate(ctx, b.Files())
@@ -506,6 +509,8 @@ const (
 	CodeStore = "store"
 	// CodeLoad: its files have errors, or a test fails.
 	CodeLoad = "load"
+	// CodeDecisions: Examine refused it.
+	CodeDecisions = "decisions"
 	// CodeDirectory: a bundle of the directory cannot be served.
 	CodeDirectory = "directory"
 	// CodeExpired: the bundle in service expired, and nothing else is wrong.
