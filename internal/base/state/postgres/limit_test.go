@@ -40,6 +40,21 @@ func wantTake(t testing.TB, s *store, taken bool, charges ...call.LimitCharge) c
 	return v
 }
 
+// manualClock is a manual clock. It is safe for concurrent use.
+type manualClock struct{ nanos atomic.Int64 }
+
+func (c *manualClock) now() time.Time          { return time.Unix(0, c.nanos.Load()) }
+func (c *manualClock) advance(d time.Duration) { c.nanos.Add(int64(d)) }
+
+// withClock returns two replicas whose limits go by a clock that starts now.
+func withClock(t testing.TB) (a, b *store, clock *manualClock) {
+	t.Helper()
+	clock = &manualClock{}
+	clock.nanos.Store(time.Now().UnixNano())
+	stores := replicas(t, 2, state.Options{Now: clock.now})
+	return stores[0], stores[1], clock
+}
+
 // Three replicas with 16 callers each charge one key. The overshoot is zero.
 func TestCounter_exact(t *testing.T) {
 	stores := replicas(t, 3, state.Options{})
@@ -150,17 +165,14 @@ func TestCounter_deadReplica(t *testing.T) {
 
 // The place of a call that runs for too long is free, at the replica of the call and at others.
 func TestCounter_hold(t *testing.T) {
-	var clock atomic.Int64
-	clock.Store(time.Now().UnixNano())
-	stores := replicas(t, 2, state.Options{Now: func() time.Time { return time.Unix(0, clock.Load()) }})
-	a, b := stores[0], stores[1]
+	a, b, clock := withClock(t)
 	wantTake(t, a, true, placed("k", "a1", 1))
-	clock.Add(int64(time.Minute - 1))
+	clock.advance(time.Minute - 1)
 	wantTake(t, a, false, placed("k", "a2", 1))
 	wantTake(t, b, false, placed("k", "b1", 1))
-	clock.Add(1)
+	clock.advance(1)
 	wantTake(t, b, true, placed("k", "b1", 1))
-	clock.Add(int64(time.Minute))
+	clock.advance(time.Minute)
 	wantTake(t, a, true, placed("k", "a2", 1))
 	check(t, a.counter.Release(t.Context(), []call.LimitCharge{placed("k", "a1", 1), placed("k", "unknown", 1)}))
 	wantTake(t, b, false, placed("k", "b2", 1))
@@ -318,14 +330,11 @@ func TestCounter_releaseAgain(t *testing.T) {
 }
 
 func TestCounter_sweepWithoutOldest(t *testing.T) {
-	var clock atomic.Int64
-	clock.Store(time.Now().UnixNano())
-	stores := replicas(t, 2, state.Options{Now: func() time.Time { return time.Unix(0, clock.Load()) }})
-	a, b := stores[0], stores[1]
+	a, b, clock := withClock(t)
 	short := rate("short", 1)
 	short.Per = time.Second
 	wantTake(t, b, true, short)
-	clock.Add(int64(2 * time.Minute))
+	clock.advance(2 * time.Minute)
 	check(t, a.beat())
 	check(t, b.beat())
 	execute(t, a, `UPDATE {s}.replicas SET beat = beat - 6000 WHERE id = $1`, a.me.id)
@@ -338,10 +347,7 @@ func TestCounter_sweepWithoutOldest(t *testing.T) {
 }
 
 func TestCounter_sweep(t *testing.T) {
-	var clock atomic.Int64
-	clock.Store(time.Now().UnixNano())
-	stores := replicas(t, 2, state.Options{Now: func() time.Time { return time.Unix(0, clock.Load()) }})
-	a, b := stores[0], stores[1]
+	a, b, clock := withClock(t)
 	short := rate("short", 1)
 	short.Per = time.Second
 	long := placed("held", "a1", 1)
@@ -360,7 +366,7 @@ func TestCounter_sweep(t *testing.T) {
 		}
 	}
 	rows("4 2")
-	clock.Add(int64(2 * time.Minute))
+	clock.advance(2 * time.Minute)
 	check(t, a.beat())
 	check(t, b.Sweep())
 	rows("4 2") // the oldest replica sweeps
