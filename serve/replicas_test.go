@@ -27,7 +27,10 @@ import (
 // newReplica returns the URL of a server that shares its state in a database.
 func newReplica(t *testing.T, database, tools string, o engine.Options) string {
 	t.Helper()
-	o.Name, o.StateURL, o.Front, o.Extensions = "test", database, serve.Checks{}, []engine.Extension{postgres.New(), federation.New()}
+	o.Name, o.StateURL, o.Front = "test", database, serve.Checks{}
+	if o.Extensions == nil {
+		o.Extensions = []engine.Extension{postgres.New(), federation.New()}
+	}
 	o.Files = engine.Files{Tools: fstest.MapFS{"t.hcl": {Data: []byte(tools), Mode: 0o644}}}
 	s, err := engine.New(o)
 	if err != nil {

@@ -3,11 +3,15 @@ package mcp
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
+
+// readAgainAfter is the time until the state of a task is read again that could not be read.
+const readAgainAfter = time.Second
 
 // listen acknowledges the subscription, sends changes until the client
 // disconnects or the server drains, and then answers the request.
@@ -37,6 +41,9 @@ func listen(ctx context.Context, req *request) (*result, *fault) {
 	frames := func(n notices) []Frame {
 		return n.frames(req.subscriptionMeta(), func(id string) Frame {
 			t, e := req.server.tasks.Task(ctx, caller, id)
+			if e != nil && e.Code != call.ToolNotFound { // the store is away, and this may be the last change
+				time.AfterFunc(readAgainAfter, func() { changes.notifyTopic(feed, topic{isTask: true, name: id}) })
+			}
 			if e != nil {
 				return Frame{}
 			}
