@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -105,6 +106,33 @@ func TestUserTokens_unauthorized(t *testing.T) {
 	refused()
 	c.wantAsked("ada", "access-2", 2)
 	c.wantAsked("grace", "hers", 2)
+}
+
+// Another server with the same vault has obtained the token, and its clock is an hour slow or fast.
+func TestUserTokens_clockSkew(t *testing.T) {
+	obtained := func(skew time.Duration) *court {
+		c := newCourt(t)
+		at := c.now.Add(skew)
+		value, err := json.Marshal(storedToken{Access: "first", Refresh: "refresh", Given: at, Stored: at, Renew: at.Add(59 * time.Minute), End: at.Add(time.Hour)})
+		if err == nil {
+			err = c.vault.Put("ada", value)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	obtained(-time.Hour).wantAsked("ada", "access-1", 1)
+
+	c := obtained(time.Hour)
+	refused := func() { c.users.ReportUnauthorized(WithCaller(t.Context(), Caller{User: "ada"})) }
+	c.wantAsked("ada", "first", 0)
+	c.pass(time.Hour) // the token has expired, and hosts reject it
+	refused()
+	c.wantAsked("ada", "first", 0)
+	c.pass(time.Minute)
+	refused()
+	c.wantAsked("ada", "access-1", 1)
 }
 
 func TestUserTokens_unauthorizedWithoutRefresh(t *testing.T) {
