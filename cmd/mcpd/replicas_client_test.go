@@ -167,30 +167,37 @@ type fleetClient struct {
 	name  string
 	rand  *rand.Rand
 	front *daemon
+	// streams has no timeout.
+	streams *http.Client
 	// direct returns the replicas themselves, without the proxy; nil for one that does not run.
 	direct func() []*daemon
 	// over is closed when acts need not be repeated until they succeed. late is closed when those
 	// that have started must have ended.
 	over, late <-chan struct{}
 	acts       int
+	// limited is the act of clients that share a limit; nil for others.
+	limited func(id string) error
 }
 
 // fleetAnswer is a response of any method.
 type fleetAnswer struct {
-	Result struct {
-		ResultType    string
-		RequestState  string
-		InputRequests map[string]json.RawMessage
-		Content       []struct{ Text string }
-		IsError       bool
-		TaskID        string `json:"taskId"`
-		Status        string
-		StatusMessage string
-		Result        *struct {
-			Content []struct{ Text string }
-			IsError bool
-		}
-		Error *struct{ Message string }
+	Result fleetResult
+	Error  *struct{ Message string }
+}
+
+// fleetResult is a result of any method, and the parameters of a notification of a task.
+type fleetResult struct {
+	ResultType    string
+	RequestState  string
+	InputRequests map[string]json.RawMessage
+	Content       []struct{ Text string }
+	IsError       bool
+	TaskID        string `json:"taskId"`
+	Status        string
+	StatusMessage string
+	Result        *struct {
+		Content []struct{ Text string }
+		IsError bool
 	}
 	Error *struct{ Message string }
 }
@@ -236,14 +243,19 @@ func (a *fleetAnswer) text() string {
 	return a.Result.Content[0].Text
 }
 
+type fleetAct struct {
+	weight int
+	name   string
+	do     func(id string) error
+}
+
 // step makes one act and retries it, as a new act, until it succeeds.
 func (c *fleetClient) step() {
-	acts := []struct {
-		weight int
-		name   string
-		do     func(id string) error
-	}{{4, "call", c.call}, {4, "ask", func(id string) error { return c.converse("asks", "sure", id) }},
-		{2, "approval", func(id string) error { return c.converse("approved", "approval", id) }}, {1, "task", c.task}, {2, "count", c.counts}}
+	acts := []fleetAct{{4, "call", c.call}, {4, "ask", func(id string) error { return c.converse("asks", "sure", id) }},
+		{2, "approval", func(id string) error { return c.converse("approved", "approval", id) }}, {1, "task", c.task}, {1, "followed task", c.followed}, {2, "count", c.counts}}
+	if c.limited != nil {
+		acts = append(acts, fleetAct{16, "limited call", c.limited})
+	}
 	total := 0
 	for _, act := range acts {
 		total += act.weight

@@ -48,6 +48,9 @@ type fleet struct {
 	replicas     [3]*replica
 	front        *httptest.Server
 	turn         atomic.Uint64
+	// whileAway is called while the database is away; nil for nothing. limits notes its crashes.
+	whileAway func()
+	limits    *limitWitness
 }
 
 // replica is a place in the fleet. Its processes come and go.
@@ -65,8 +68,8 @@ type replica struct {
 	logs []string
 }
 
-// newFleet starts three replicas that serve the tools in a file.
-func newFleet(t *testing.T, tools string) *fleet {
+// newFleet starts three replicas that serve the tools in a file. config is what mcpd.hcl has in addition.
+func newFleet(t *testing.T, tools string, config ...string) *fleet {
 	t.Helper()
 	f := &fleet{T: t, program: buildDaemon(t), dir: t.TempDir(), database: postgrestest.Start(t, os.Getenv("MCPD_NEED_POSTGRES"))}
 	if slower > 1 {
@@ -79,7 +82,7 @@ func newFleet(t *testing.T, tools string) *fleet {
 	if err := os.Mkdir(filepath.Join(f.dir, "tools.d"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"mcpd.hcl": fleetConfig, "tools.d/fleet.hcl": tools} {
+	for name, text := range map[string]string{"mcpd.hcl": fleetConfig + strings.Join(config, ""), "tools.d/fleet.hcl": tools} {
 		if err := os.WriteFile(filepath.Join(f.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +94,8 @@ func newFleet(t *testing.T, tools string) *fleet {
 			t.Fatal(err)
 		}
 		database.Host = r.link.listener.Addr().String()
-		r.env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), "FLEET_DATABASE="+database.String(), "FLEET_KEY=0123456789abcdef0123456789abcdef")
+		r.env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), "FLEET_DATABASE="+database.String(), "FLEET_KEY=0123456789abcdef0123456789abcdef",
+			fmt.Sprintf("FLEET_REPLICA=%d", i))
 		f.replicas[i] = r
 		r.start()
 		t.Cleanup(func() { r.daemon.kill() })

@@ -40,7 +40,7 @@ func fleetFaults(lasts time.Duration) []fleetFault {
 			r.link.restore()
 		}},
 		{"restart of the database", func(f *fleet, _ *replica) { f.restartDatabase((*postgrestest.Server).Stop, 0) }},
-		{"crash of the database", func(f *fleet, _ *replica) { f.restartDatabase((*postgrestest.Server).Kill, 0) }},
+		{"crash of the database", func(f *fleet, _ *replica) { f.crashDatabase(0) }},
 		{"rolling upgrade", func(f *fleet, _ *replica) {
 			for _, r := range f.replicas {
 				r.stop(syscall.SIGTERM)
@@ -56,7 +56,7 @@ func longFaults() []fleetFault {
 	pause, partition := pauseFault(lasts), partitionFault(lasts)
 	return []fleetFault{
 		pause, partition,
-		{fmt.Sprintf("database away for %v", lasts), func(f *fleet, _ *replica) { f.restartDatabase((*postgrestest.Server).Kill, lasts) }},
+		{fmt.Sprintf("database away for %v", lasts), func(f *fleet, _ *replica) { f.crashDatabase(lasts) }},
 		{pause.name + " and kill of another", func(f *fleet, r *replica) {
 			r.signal(syscall.SIGSTOP)
 			f.after(r).stop(syscall.SIGKILL)
@@ -66,7 +66,7 @@ func longFaults() []fleetFault {
 		}},
 		{partition.name + " and restart of the database", func(f *fleet, r *replica) {
 			r.link.hold()
-			f.restartDatabase((*postgrestest.Server).Kill, 0)
+			f.crashDatabase(0)
 			time.Sleep(lasts)
 			r.link.restore()
 		}},
@@ -96,15 +96,26 @@ func (f *fleet) restartDatabase(stop func(*postgrestest.Server) error, away time
 	if err := stop(f.database); err != nil {
 		f.Fatal(err)
 	}
+	if f.whileAway != nil {
+		f.whileAway()
+	}
 	time.Sleep(away)
 	if err := f.database.Restart(); err != nil {
 		f.Fatal(err)
 	}
 }
 
+func (f *fleet) crashDatabase(away time.Duration) {
+	f.Helper()
+	from := wallTime()
+	f.restartDatabase((*postgrestest.Server).Kill, away)
+	f.limits.noteCrash(from)
+}
+
 // Three replicas serve 16 clients through faults. A third party counts each effect: no effect
-// happens twice, and each effect of a call with a result happened. Tasks end, and clients that
-// retry recover. With MCPD_LONG there are 10,000 effects and pauses after which a replica is
+// happens twice, and each effect of a call with a result happened. Tasks end, clients that retry
+// recover, subscribers see changes at other replicas again, and a limit that six clients share is
+// never exceeded. With MCPD_LONG there are 10,000 effects and pauses after which a replica is
 // presumed dead, and the time to recover is checked. MCPD_SEED repeats a schedule.
 func TestReplicas_nothingTwiceNothingLost(t *testing.T) {
 	if testing.Short() {
@@ -136,15 +147,18 @@ func TestReplicas_nothingTwiceNothingLost(t *testing.T) {
 	}
 	seen := newWitness()
 	defer seen.Close()
-	f := newFleet(t, fmt.Sprintf(fleetTools, strings.TrimPrefix(seen.URL, "http://")))
+	limits, upstream := newLimitWitness(t), newNotes(t)
+	f := newFleet(t, fmt.Sprintf(fleetTools, strings.TrimPrefix(seen.URL, "http://"))+fmt.Sprintf(limitedTools, strings.TrimPrefix(limits.URL, "http://")), fmt.Sprintf(noteConfig, upstream.URL))
+	f.limits = limits
 	p := &promises{kept: map[string]bool{}, numbers: map[string]string{}, ends: map[string]int{}}
 	over, late := make(chan struct{}), make(chan struct{})
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	defer transport.CloseIdleConnections()
+	streams := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // see newFleet
 	client := func(name string, n uint64, timeout time.Duration) *fleetClient {
 		browser := &http.Client{Transport: transport, Timeout: timeout}
 		return &fleetClient{promises: p, name: name, rand: rand.New(rand.NewPCG(seed, n)), over: over, late: late, front: &daemon{url: f.front.URL, client: browser},
-			direct: func() (all []*daemon) {
+			streams: streams, direct: func() (all []*daemon) {
 				for _, r := range f.replicas {
 					var d *daemon
 					if u := r.url.Load(); u != nil {
@@ -158,27 +172,42 @@ func TestReplicas_nothingTwiceNothingLost(t *testing.T) {
 	var clients sync.WaitGroup
 	for n := range uint64(16) {
 		c := client(fmt.Sprintf("c%d", n), n+1, timeouts[n%2])
+		if n < 6 {
+			c.limited = limits.call(c, false)
+		}
 		clients.Go(func() {
 			for !isClosed(over) {
 				c.step()
 			}
 		})
 	}
-	probe := client("probe", 100, time.Second)
+	probe, limited := client("probe", 100, time.Second), client("limited", 101, patience)
+	f.whileAway = func() { limits.checkAway(f, limited) }
+	subscribers, news, unsubscribe := f.startSubscribers(client("subscribers", 102, patience))
+	defer unsubscribe()
 	recovers := func(after string) {
-		began := time.Now()
+		began, process, changed := time.Now(), r.IntN(len(f.replicas)), time.Duration(0)
+		var updated sync.WaitGroup
+		updated.Go(func() {
+			upstream.update(f, process, subscribers, news)
+			changed = time.Since(began)
+		})
 		for _, act := range []func(string) error{probe.call, probe.counts, func(id string) error { return probe.converse("asks", "sure", id) }} {
 			probe.until("probe", act)
 		}
 		took := time.Since(began)
-		if t.Logf("%v: recovered from %s after %v; %d effects", time.Since(start).Round(time.Millisecond), after, took.Round(time.Millisecond), seen.count()); long && slower == 1 && took > 5*time.Second {
-			t.Errorf("after %s, clients recovered only after %v", after, took)
+		updated.Wait()
+		t.Logf("%v: recovered from %s after %v, and subscribers after %v; %d effects", time.Since(start).Round(time.Millisecond), after, took.Round(time.Millisecond), changed.Round(time.Millisecond), seen.count())
+		if long && slower == 1 && max(took, changed) > 5*time.Second {
+			t.Errorf("after %s, clients recovered only after %v, and subscribers after %v", after, took, changed)
 		}
 	}
 	recovers("the start")
 	for _, fault := range faults {
 		target := f.replicas[r.IntN(len(f.replicas))]
+		from := wallTime()
 		fault.do(f, target)
+		limits.noteFault(from)
 		recovers(fault.name + " of " + target.name)
 	}
 	for seen.count() < effects {
@@ -199,7 +228,12 @@ func TestReplicas_nothingTwiceNothingLost(t *testing.T) {
 		close(late)
 		<-settled
 	}
+	if limited.until("limited call", limits.call(limited, false)); long {
+		limits.checkAll(limited)
+	}
+	unsubscribe()
 	f.checkPromises(p, seen, long)
+	limits.check(f)
 	f.stopAll()
 	t.Logf("the logs:\n%s", f.logCounts())
 	if t.Failed() {
