@@ -39,7 +39,7 @@ tool "limited" {
   run = <<JS
     await http.witness.post("http://%%[1]s/begin/" + input.id);
     if (input.meet) await http.witness.post("http://%%[1]s/meet/" + input.id);
-    await new Promise((done) => setTimeout(done, 100));
+    await new Promise((done) => setTimeout(done, 60));
     await http.witness.post("http://%%[1]s/end/" + input.id);
     return input.id;
   JS
