@@ -118,7 +118,7 @@ func wallTime() time.Time { return time.Now().Round(0) }
 // meet returns when as many calls run as the limit allows.
 func (w *limitWitness) meet(r *http.Request) {
 	w.mu.Lock()
-	if w.meeting++; w.meeting == sharedConcurrency {
+	if w.meeting++; w.meeting >= sharedConcurrency && !isClosed(w.met) {
 		close(w.met)
 	}
 	w.mu.Unlock()
