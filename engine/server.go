@@ -368,11 +368,8 @@ func (i inside) Explain(ctx context.Context, of pipeline.HypotheticalCall) (pipe
 // State returns the state store. It is opened at the first use; [Server.Close] closes it.
 func (i inside) State() (state.Store, error) { return i.server.states.Open() }
 
-// Describe makes the state store publish what about returns, if it is in a database. Replicas returns
-// the servers that share it, or [state.ErrNotShared].
-func (i inside) Describe(about func() state.ReplicaInfo) { i.server.states.Describe(about) }
-
-func (i inside) Replicas() ([]state.Replica, error) { return i.server.states.Replicas() }
+// States returns what opens the state store, and knows the servers that share it.
+func (i inside) States() *state.Lazy { return i.server.states }
 
 // Outcomes counts the calls that have ended by their outcome.
 func (i inside) Outcomes() map[string]uint64 { return i.server.pipeline.Outcomes() }

@@ -15,8 +15,11 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/websocket"
 )
 
-// mcpPath is the path of the MCP endpoint.
-const mcpPath = "/mcp"
+// mcpPath is the path of the MCP endpoint, and messagesPath that for messages of clients of HTTP+SSE.
+const (
+	mcpPath      = "/mcp"
+	messagesPath = "/messages"
+)
 
 // route is a path pattern with its handler.
 type route struct {
@@ -31,7 +34,7 @@ type route struct {
 func (f *Front) routes(bodies, unread *httpguard.Budget) []route {
 	who, log, callback := f.auth.middleware(), f.engine.Logger(), f.engine.OAuthCallbacks()
 	bounds := httpstream.Bounds{Unread: unread, Logger: log}
-	streams, messages := sse.New(f.mcp, sse.Options{Middleware: who, Bounds: bounds})
+	streams, messages := sse.New(f.mcp, sse.Options{Middleware: who, Messages: messagesPath, NewSessionID: f.newSessionID, Bounds: bounds})
 	wire := rest.New(f.backend, rest.Options{Middleware: who, OnAgentMismatch: f.auth.onClaimMismatch, Unread: unread})
 	metadata := http.HandlerFunc(f.auth.metadata)
 	all := []route{
@@ -39,7 +42,7 @@ func (f *Front) routes(bodies, unread *httpguard.Budget) []route {
 		{"/ws", websocket.New(f.mcp, websocket.Options{Middleware: who, Messages: bodies, Unread: unread, Logger: log})},
 		{"/sse", streams},
 		{"/mcp/sse", streams},
-		{"/messages", messages},
+		{messagesPath, messages},
 		{rest.CapabilitiesPath, wire},
 		{rest.ExecutePath, wire},
 		{"/healthz", http.HandlerFunc(f.healthz)},

@@ -38,6 +38,9 @@ func (f *Front) bind(server *http.Server, l engine.Listen) (net.Listener, error)
 			return nil, err
 		}
 		server.ConnContext = encrypted.ConnContext
+		if link := f.link.Load(); link != nil {
+			link.verifier = encrypted
+		}
 	}
 	mode := httpguard.SocketModeOwner
 	if usesPeerAuth(f.engine.Snapshot()) {

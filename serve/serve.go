@@ -80,6 +80,8 @@ type Front struct {
 	backend *backend
 	mcp     *mcp.Server
 	auth    *authManager
+	// link is the link to other replicas; nil before [Front.Run], and without a replica block.
+	link atomic.Pointer[link]
 
 	// listenConfigChanged is true if the configured listener differs from the
 	// bound one.
@@ -111,7 +113,8 @@ func New(e *engine.Server, o Options) *Front {
 		Logger: e.Logger(),
 	})}
 	who := newAuthManager(e)
-	f := &Front{engine: e, options: o, backend: b, mcp: mcp.New(b, mcp.Options{Logger: e.Logger(), OnAgentMismatch: who.onClaimMismatch}), auth: who}
+	f := &Front{engine: e, options: o, backend: b, auth: who}
+	f.mcp = mcp.New(b, mcp.Options{Logger: e.Logger(), OnAgentMismatch: who.onClaimMismatch, NewSessionID: f.newSessionID})
 	e.SetClientCounter(f.clients)
 	e.SetStatusFilter(f.auth.withAuthDiagnostics)
 	return f
@@ -141,7 +144,11 @@ func (f *Front) handler(l engine.Listen) (http.Handler, error) {
 		return nil, err
 	}
 	mux, endpoint := http.NewServeMux(), http.Handler(nil)
-	for _, r := range f.routes(guard.Bodies(), httpguard.NewBudget(0)) {
+	routes := f.routes(guard.Bodies(), httpguard.NewBudget(0))
+	if link := f.link.Load(); link != nil {
+		link.connect(routes, guard)
+	}
+	for _, r := range routes {
 		if mux.Handle(r.pattern, r.handler); r.pattern == mcpPath {
 			endpoint = r.handler
 		}
@@ -248,6 +255,11 @@ func (f *Front) runStdio(ctx context.Context) error {
 
 func (f *Front) runHTTP(ctx context.Context) error {
 	listen := f.listen()
+	link, err := f.openLink()
+	if err != nil {
+		return err
+	}
+	defer link.close()
 	handler, err := f.handler(listen)
 	if err != nil {
 		return err
@@ -265,6 +277,9 @@ func (f *Front) runHTTP(ctx context.Context) error {
 	listener, err := f.bind(server, listen)
 	if err != nil {
 		return err
+	}
+	if err := link.serve(f.engine.Inside().States()); err != nil {
+		return errors.Join(err, listener.Close())
 	}
 	if f.options.OnListen != nil {
 		f.options.OnListen(listener.Addr())
@@ -291,6 +306,12 @@ func (f *Front) shutdownHTTP(ctx context.Context, server *http.Server) error {
 	defer cancel()
 	closed := make(chan error, 1)
 	go func() { closed <- server.Shutdown(bounded) }()
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		f.link.Load().shutdown(bounded)
+	}()
+	defer func() { <-stopped }()
 	_ = f.Shutdown(ctx) // Run returns the error
 	if <-closed != nil {
 		return server.Close()

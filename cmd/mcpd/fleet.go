@@ -65,7 +65,7 @@ func (o *runningServer) describe() state.ReplicaInfo {
 
 // fleetRow lists the replicas in the state database of this server.
 func (o *runningServer) fleetRow() (fleetRow, error) {
-	replicas, err := o.server.Inside().Replicas()
+	replicas, err := o.server.Inside().States().Replicas()
 	if errors.Is(err, state.ErrNotShared) {
 		return fleetRow{}, errors.New("this server has no state database, so it knows no other servers; add a state block with a PostgreSQL url, or start it with --state postgres://…")
 	}
@@ -79,7 +79,9 @@ func (o *runningServer) fleetRow() (fleetRow, error) {
 			one.ReplicaInfo = *r.Info
 		}
 		if r.Self {
+			at := one.Endpoint
 			one.ReplicaInfo = o.describe() // newer than the last heartbeat
+			one.Endpoint = at
 		}
 		if !one.Started.IsZero() {
 			one.UptimeSeconds = max(0, time.Since(one.Started).Seconds())

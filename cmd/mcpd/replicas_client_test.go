@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -177,6 +178,8 @@ type fleetClient struct {
 	acts       int
 	// limited is the act of clients that share a limit; nil for others.
 	limited func(id string) error
+	// session is the session of 2025-11-25; empty before it is open.
+	session string
 }
 
 // fleetAnswer is a response of any method.
@@ -252,7 +255,8 @@ type fleetAct struct {
 // step makes one act and retries it, as a new act, until it succeeds.
 func (c *fleetClient) step() {
 	acts := []fleetAct{{4, "call", c.call}, {4, "ask", func(id string) error { return c.converse("asks", "sure", id) }},
-		{2, "approval", func(id string) error { return c.converse("approved", "approval", id) }}, {1, "task", c.task}, {1, "followed task", c.followed}, {2, "count", c.counts}}
+		{2, "approval", func(id string) error { return c.converse("approved", "approval", id) }}, {1, "task", c.task}, {1, "followed task", c.followed}, {2, "count", c.counts},
+		{3, "call in a session", func(id string) error { return c.legacy("effect", id) }}, {2, "ask in a session", func(id string) error { return c.legacy("asks", id) }}}
 	if c.limited != nil {
 		acts = append(acts, fleetAct{16, "limited call", c.limited})
 	}
@@ -304,6 +308,96 @@ func (c *fleetClient) call(id string) error {
 	}
 	c.keep(id)
 	return nil
+}
+
+// legacyPost sends a message as a client of 2025-11-25. The next replica gets it, whichever has the session.
+func (c *fleetClient) legacyPost(message string) (*http.Response, error) {
+	header := http.Header{"Accept": {"application/json, text/event-stream"}, "Mcp-Protocol-Version": {"2025-11-25"}}
+	if c.session != "" {
+		header["Mcp-Session-Id"] = []string{c.session}
+	}
+	request, err := c.front.request(http.MethodPost, "/mcp", []byte(message), header)
+	if err != nil {
+		return nil, err
+	}
+	response, err := c.front.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode/100 == 2 {
+		return response, nil
+	}
+	_ = response.Body.Close()
+	if response.StatusCode == http.StatusNotFound {
+		c.session = "" // MCP demands that the client initializes anew
+		return nil, errors.New("the session is gone")
+	}
+	return nil, fmt.Errorf("status %d", response.StatusCode)
+}
+
+// initialize opens a session.
+func (c *fleetClient) initialize() error {
+	response, err := c.legacyPost(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}`)
+	if err != nil {
+		return err
+	}
+	_ = response.Body.Close()
+	c.session = response.Header.Get("Mcp-Session-Id")
+	if response, err = c.legacyPost(`{"jsonrpc":"2.0","method":"notifications/initialized"}`); err == nil {
+		_ = response.Body.Close()
+	}
+	return err
+}
+
+// legacy calls a tool in the session, and answers what it asks, at another replica.
+func (c *fleetClient) legacy(tool, id string) error {
+	if c.session == "" {
+		if err := c.initialize(); err != nil {
+			c.session = ""
+			return err
+		}
+	}
+	response, err := c.legacyPost(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":{"id":%q}}}`, tool, id))
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() {
+		line := bytes.TrimPrefix(lines.Bytes(), []byte("data: "))
+		if !bytes.HasPrefix(line, []byte("{")) {
+			continue
+		}
+		var m struct {
+			fleetAnswer
+			ID     json.RawMessage
+			Method string
+		}
+		if err := json.Unmarshal(line, &m); err != nil {
+			return fmt.Errorf("read %q: %w", line, err)
+		}
+		if m.Method == "elicitation/create" {
+			answered, err := c.legacyPost(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{"action":"accept","content":{}}}`, m.ID))
+			if err != nil {
+				return err
+			}
+			_ = answered.Body.Close()
+			continue
+		}
+		if failure := m.failure(); failure != "" {
+			return errors.New(failure)
+		}
+		if m.text() != id {
+			c.problem("the call of %s in a session has the result %q", id, m.text())
+		}
+		if tool == "asks" {
+			c.keep(id+"-before", id+"-after")
+		} else {
+			c.keep(id)
+		}
+		return nil
+	}
+	return fmt.Errorf("the stream ended: %v", lines.Err())
 }
 
 // counts increments the counter that all clients share. No two calls may get the same number.

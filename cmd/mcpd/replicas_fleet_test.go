@@ -33,6 +33,7 @@ server { name = "fleet" }
 state {
   url = secret.database
   key = secret.state_key
+  replica { listen = "127.0.0.1:0" }
 }
 
 secret "database" { env = "FLEET_DATABASE" }

@@ -192,7 +192,7 @@ func TestReplicas_nothingTwiceNothingLost(t *testing.T) {
 			upstream.update(f, process, subscribers, news)
 			changed = time.Since(began)
 		})
-		for _, act := range []func(string) error{probe.call, probe.counts, func(id string) error { return probe.converse("asks", "sure", id) }} {
+		for _, act := range []func(string) error{probe.call, probe.counts, func(id string) error { return probe.converse("asks", "sure", id) }, func(id string) error { return probe.legacy("asks", id) }} {
 			probe.until("probe", act)
 		}
 		took := time.Since(began)

@@ -56,7 +56,7 @@ func (f *serveFlags) operate(e env, logger *slog.Logger, s *engine.Server, repor
 	if o.pulse, err = e.service.manager.WatchdogInterval(e.process.pid); err != nil {
 		return nil, usageError("%v", err)
 	}
-	s.Inside().Describe(o.describe)
+	s.Inside().States().Describe(o.describe)
 	return o, o.listen()
 }
 

@@ -40,6 +40,7 @@ func fetched(t *testing.T) string {
 	m.Limited("per_agent")
 	m.LimitStoreFailed("denied")
 	m.Reported("failed")
+	m.Forwarded("served")
 	m.Loaded("published", time.Millisecond)
 	m.Collect(func() observe.Stats {
 		return observe.Stats{Snapshot: observe.SnapshotStats{Revision: "abc", Since: time.Now()}}

@@ -66,6 +66,9 @@ type Metrics interface {
 	// Reported counts a report of the state of the server by its outcome: [ReportDelivered] or
 	// [ReportFailed].
 	Reported(outcome string)
+	// Forwarded counts a request for a session of another replica, by its outcome: one of the
+	// constants with this prefix.
+	Forwarded(outcome string)
 	// HostCallEnded counts a host call of a script, such as "fs.readText", by its
 	// outcome: ok, suspended or the error code.
 	HostCallEnded(operation, outcome string, took time.Duration)
@@ -86,6 +89,23 @@ const (
 const (
 	ReportDelivered = "delivered"
 	ReportFailed    = "failed"
+)
+
+// The outcomes of requests for sessions of other replicas.
+const (
+	// ForwardedServed: the other replica answered.
+	ForwardedServed = "served"
+	// ForwardedGone: there is no such replica, so that the client must initialize anew.
+	ForwardedGone = "gone"
+	// ForwardedUnavailable: nothing was sent, because the replica did not accept the connection in
+	// time, or could not be looked up.
+	ForwardedUnavailable = "unavailable"
+	// ForwardedBroken: the connection broke after the request was sent.
+	ForwardedBroken = "broken"
+	// ForwardedCanceled: the client disconnected first, or this replica shut down.
+	ForwardedCanceled = "canceled"
+	// ForwardedRejected: the session is of another principal, or the request was invalid.
+	ForwardedRejected = "rejected"
 )
 
 // Item is a callable item in the files of a snapshot.

@@ -3,6 +3,8 @@ package state
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net/netip"
 	"strings"
 	"time"
 
@@ -18,6 +20,10 @@ type Fleet interface {
 	Self() (id string, age time.Duration)
 	// Replicas returns the replicas by the age of their processes, oldest first.
 	Replicas() ([]Replica, error)
+	// Beat sends a heartbeat now.
+	Beat() error
+	// LocalIP returns the address of this machine in a connection to the database.
+	LocalIP() (netip.Addr, error)
 }
 
 // ErrNotShared is the error for replicas of a store that only this process uses.
@@ -27,10 +33,59 @@ var ErrNotShared = errors.New("the state is not in a database that servers share
 func (l *Lazy) Describe(about func() ReplicaInfo) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.about = about
+	l.about.Store(&about)
 	if fleet := l.fleet.Load(); fleet != nil {
-		(*fleet).Describe(about)
+		(*fleet).Describe(l.describe)
 	}
+}
+
+// Announce adds an endpoint to what this replica says about itself, and returns when the others can
+// read it. The database must be open.
+func (l *Lazy) Announce(e Endpoint) error {
+	l.endpoint.Store(&e)
+	fleet := l.fleet.Load()
+	if fleet == nil {
+		return ErrNotShared
+	}
+	(*fleet).Describe(l.describe)
+	if err := (*fleet).Beat(); err != nil {
+		return fmt.Errorf("announce this replica: %w", err)
+	}
+	return nil
+}
+
+// describe does not take mu, which Close holds while it waits for the last heartbeat.
+func (l *Lazy) describe() ReplicaInfo {
+	var i ReplicaInfo
+	if about := l.about.Load(); about != nil {
+		i = (*about)()
+	}
+	if e := l.endpoint.Load(); e != nil {
+		i.Endpoint = *e
+	}
+	return i
+}
+
+// Listener is a replica block: where this replica listens for requests of the others.
+type Listener struct {
+	// Listen is HOST:PORT. Address is the HOST:PORT that the others connect to, or "" for the default.
+	Listen, Address string
+}
+
+// Endpoint is where a replica takes requests of the others.
+type Endpoint struct {
+	// Process identifies the process: another one may listen at the address later.
+	Process string `json:"process,omitempty"`
+	// Address is HOST:PORT.
+	Address string `json:"address,omitempty"`
+}
+
+// LocalIP is [Fleet.LocalIP]. The database must be open.
+func (l *Lazy) LocalIP() (netip.Addr, error) {
+	if fleet := l.fleet.Load(); fleet != nil {
+		return (*fleet).LocalIP()
+	}
+	return netip.Addr{}, ErrNotShared
 }
 
 // Self is [Fleet.Self], and "" if no database is open. It does not wait.
@@ -90,6 +145,8 @@ type ReplicaInfo struct {
 	Draining bool `json:"draining,omitempty"`
 	// Running is the number of its running calls.
 	Running int `json:"running,omitempty"`
+	// Endpoint is zero if the replica takes no requests of others.
+	Endpoint
 }
 
 // maxReplicaInfo bounds the JSON of what a replica says about itself, in bytes.

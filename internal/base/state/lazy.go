@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -53,6 +54,8 @@ type Lazy struct {
 	// InDatabase reports whether Database returns a database or an error, without waiting; nil for
 	// false.
 	InDatabase func() bool
+	// Listener returns the replica block of the database, or nil; nil for none.
+	Listener func() *Listener
 	// Optional means that a file that cannot be opened is not an error: the store is
 	// then in memory, and a warning is logged.
 	Optional bool
@@ -70,10 +73,19 @@ type Lazy struct {
 	timer  *time.Timer
 	tried  bool // to open a database
 	closed bool
-	about  func() ReplicaInfo // see Describe
+	keys   []string // of the open database
 
-	shared atomic.Pointer[bool]  // whether the open store is in a database
-	fleet  atomic.Pointer[Fleet] // the open store, if it is in a database
+	shared   atomic.Pointer[bool]               // whether the open store is in a database
+	fleet    atomic.Pointer[Fleet]              // the open store, if it is in a database
+	about    atomic.Pointer[func() ReplicaInfo] // see Describe
+	endpoint atomic.Pointer[Endpoint]           // see Announce
+}
+
+// Keys returns the secrets of the database, if it is open.
+func (l *Lazy) Keys() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.keys)
 }
 
 // Shared reports whether the open store, or the one that Open opens, is in a database. It does not
@@ -103,8 +115,8 @@ func (l *Lazy) Open() (Store, error) {
 	}
 	if fleet, ok := store.(Fleet); ok {
 		l.fleet.Store(&fleet)
-		if l.about != nil {
-			fleet.Describe(l.about)
+		if l.about.Load() != nil || l.endpoint.Load() != nil {
+			fleet.Describe(l.describe)
 		}
 	}
 	l.store = store
@@ -149,7 +161,11 @@ func (l *Lazy) makeShared(d *Database, err error) (Store, error) {
 	l.tried = true
 	o := l.Options
 	o.Logger = l.Logger
-	return l.OpenDatabase(*d, o, wait)
+	store, err := l.OpenDatabase(*d, o, wait)
+	if err == nil {
+		l.keys = d.Keys
+	}
+	return store, err
 }
 
 // sweep removes expired items, and reschedules itself.

@@ -193,7 +193,15 @@ type State struct {
 	Key, OldKey string
 	// Fleet is the name that the servers share; by default, that of the server.
 	Fleet string
-	Range diag.Range
+	// Replica is the replica block, or nil.
+	Replica *Replica
+	Range   diag.Range
+}
+
+// Replica is the replica block: where this server listens for requests of the others.
+type Replica struct {
+	// Listen is HOST:PORT. Address is the HOST:PORT that the others connect to, or "" for the default.
+	Listen, Address string
 }
 
 // Address returns the URL without its secrets, or nil if it is one secret.

@@ -252,7 +252,32 @@ func (d *decoder) state(b *hclsyntax.Block) *definition.State {
 	s.Key = d.secretOnly(b.Body, "key")
 	s.OldKey = d.secretOnly(b.Body, "old_key")
 	s.Fleet = d.nonEmptyText(b.Body, "fleet", "write the name that all servers with this state share, or remove it")
+	if inner := first(b.Body, "replica"); inner != nil {
+		s.Replica = d.replica(inner)
+		if b.Body.Attributes["key"] == nil {
+			d.fail("missing-argument", d.f.rng(inner.DefRange()), "a replica block needs a key in its state block", "replicas recognize each other by the key: declare a secret that all of them share, and write key = secret.NAME")
+		}
+	}
 	return s
+}
+
+// replica decodes where a server listens for requests of other replicas.
+func (d *decoder) replica(b *hclsyntax.Block) *definition.Replica {
+	d.checkBody(b)
+	r := &definition.Replica{}
+	r.Listen = d.matchingText(b.Body, "listen", func(s string) bool { return isHostPort(s, 0) }, "this is not an address to listen on", "write an address and a port, such as \"0.0.0.0:7443\"")
+	r.Address = d.matchingText(b.Body, "address", func(s string) bool {
+		host, _, _ := net.SplitHostPort(s)
+		return isHostPort(s, 1) && host != ""
+	}, "this is not an address to connect to", "write the address and the port at which the other servers reach this one, such as \"10.0.0.7:7443\"")
+	return r
+}
+
+// isHostPort reports whether s is HOST:PORT with a port that is at least least.
+func isHostPort(s string, least uint64) bool {
+	host, port, err := net.SplitHostPort(s)
+	n, portErr := strconv.ParseUint(port, 10, 16)
+	return err == nil && len(s) <= 300 && !strings.ContainsAny(host, "/@ \x00") && portErr == nil && strconv.FormatUint(n, 10) == port && n >= least
 }
 
 // stateURL decodes the URL of the database: one secret, or a URL with secrets in it.

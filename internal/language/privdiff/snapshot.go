@@ -276,6 +276,10 @@ func (s *Snapshot) state() subject {
 	sub.encoded(grant.Opaque, "fleet", block.Fleet)
 	sub.addIf(block.Key != "", grant.Restricts, "encryption")
 	sub.encoded(grant.Opaque, "key", []string{block.Key, block.OldKey})
+	if r := block.Replica; r != nil {
+		sub.encoded(grant.Opaque, "replica listen", r.Listen)
+		sub.encoded(grant.Opaque, "replica address", r.Address)
+	}
 	return sub
 }
 

@@ -15,8 +15,11 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net"
+	"net/netip"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
@@ -85,6 +88,9 @@ func (c *completion) database() {
 	if block.IsSelf() {
 		c.report(block.Range, "in a container this address is the container, not the state database", "write an address that other machines can reach")
 	}
+	if block.Replica != nil {
+		c.peers(block)
+	}
 	at := block.Address()
 	if at == nil {
 		return
@@ -93,6 +99,22 @@ func (c *completion) database() {
 		if file := at.Query().Get(option); file != "" && file != "system" {
 			c.mount(file, block.Range)
 		}
+	}
+}
+
+// peers takes the port for other replicas from the replica block. Each container has an address of its own,
+// from which it reaches the database.
+func (c *completion) peers(block *definition.State) {
+	host, port, _ := net.SplitHostPort(block.Replica.Listen)
+	c.d.Peers, _ = strconv.Atoi(port) // decoded before
+	if ip, err := netip.ParseAddr(host); host != "" && (err != nil || !ip.IsUnspecified()) {
+		c.report(block.Range, "in a container other replicas do not reach this listen address of the replica block", fmt.Sprintf("write listen = %q", "0.0.0.0:"+port))
+	}
+	if block.Replica.Address != "" {
+		c.report(block.Range, "all replicas would have the address in the replica block", "remove address: each replica finds its own")
+	}
+	if c.d.Peers == 0 {
+		c.report(block.Range, "the replica block chooses a free port, which other containers cannot know", "write a port, such as listen = \"0.0.0.0:7443\"")
 	}
 }
 

@@ -199,6 +199,31 @@ func TestComplete_database(t *testing.T) {
 	}
 }
 
+func TestComplete_replicaBlock(t *testing.T) {
+	const block = "secret \"url\" { env = \"URL\" }\nsecret \"key\" { env = \"KEY\" }\nstate {\n  url = secret.url\n  key = secret.key\n  replica {\n    %s\n  }\n}\n"
+	for _, c := range []struct {
+		arguments string
+		port      int
+		want      string
+	}{
+		{arguments: `listen = "0.0.0.0:7443"`, port: 7443},
+		{arguments: `listen = "[::]:7443"`, port: 7443},
+		{arguments: `listen = ":7443"`, port: 7443},
+		{arguments: `listen = "10.0.0.7:7443"`, port: 7443, want: "in a container other replicas do not reach this listen address of the replica block"},
+		{arguments: "listen = \"0.0.0.0:7443\"\n    address = \"10.0.0.7:7443\"", port: 7443, want: "all replicas would have the address in the replica block"},
+		{arguments: `listen = "0.0.0.0:0"`, want: "the replica block chooses a free port, which other containers cannot know"},
+	} {
+		d, problems := Complete(compose.Deployment{Database: true}, said(t, fmt.Sprintf(block, c.arguments), nil), "secrets")
+		got := ""
+		if len(problems) > 0 {
+			got = problems[0].Summary
+		}
+		if d.Peers != c.port || got != c.want || len(problems) > 1 {
+			t.Errorf("%s: got port %d, %v", c.arguments, d.Peers, problems)
+		}
+	}
+}
+
 func TestComplete_databaseKeepsFilesOfTools(t *testing.T) {
 	side := func(g grant.Set) privdiff.Snapshot {
 		return said(t, "secret \"url\" { env = \"URL\" }\nstate { url = secret.url }\n", nil, &definition.Definitions{Tools: []definition.Tool{{Call: definition.Call{Grant: g}}}})

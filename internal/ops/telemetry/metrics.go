@@ -69,7 +69,7 @@ func newMetrics(now func() time.Time) *Metrics {
 
 func (m *Metrics) register(r *prometheus.Registry, version string, spans *batchProcessor) {
 	v := m.vectors
-	r.MustRegister(v.calls, v.durations, v.denials, v.refusals, v.uncounted, v.reports, v.answers, v.hosts, v.loads, v.loadTook,
+	r.MustRegister(v.calls, v.durations, v.denials, v.refusals, v.uncounted, v.reports, v.forwarded, v.answers, v.hosts, v.loads, v.loadTook,
 		newStatsCollector(m), newBuildInfo(version), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if spans != nil {
 		r.MustRegister(newQueueCollector(spans))
@@ -108,6 +108,12 @@ func (m *Metrics) LimitStoreFailed(outcome string) {
 
 // Reported counts a report of the state of the server.
 func (m *Metrics) Reported(outcome string) { m.vectors.reports.WithLabelValues(outcome).Inc() }
+
+// Forwarded counts a request for a session of another replica, by its outcome. A server that shares no
+// sessions has no series.
+func (m *Metrics) Forwarded(outcome string) {
+	m.vectors.forwarded.WithLabelValues(outcome).Inc()
+}
 
 func count(n nameSet[string, *ruleSeries], name string, rest *ruleSeries) {
 	if r, known := n.known[name]; known {

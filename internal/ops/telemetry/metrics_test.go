@@ -67,6 +67,7 @@ func TestMetrics_namesOfSnapshot(t *testing.T) {
 	m.Limited("per_agent")
 	m.LimitStoreFailed(observe.UncountedDenied)
 	m.Reported(observe.ReportFailed)
+	m.Forwarded(observe.ForwardedServed)
 	m.HostCallEnded("fs.readText", "ok", time.Millisecond)
 	m.HostCallEnded("made up", "made up", time.Millisecond)
 	m.Loaded("published", 7*time.Millisecond)
@@ -94,6 +95,7 @@ func TestMetrics_namesOfSnapshot(t *testing.T) {
 		`mcpd_limit_store_failures_total{outcome="denied"}`:                           "1",
 		`mcpd_reports_total{outcome="delivered"}`:                                     "0",
 		`mcpd_reports_total{outcome="failed"}`:                                        "1",
+		`mcpd_forwarded_requests_total{outcome="served"}`:                             "1",
 		`mcpd_host_calls_total{operation="fs",outcome="ok"}`:                          "1",
 		`mcpd_host_calls_total{operation="other",outcome="other"}`:                    "1",
 		`mcpd_reloads_total{outcome="published"}`:                                     "1",

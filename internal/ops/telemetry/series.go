@@ -139,7 +139,8 @@ func (h *hostCallSeries) begin(answer int) *prometheus.Counter {
 type vectors struct {
 	calls, denials, refusals, answers *prometheus.CounterVec
 	durations, hosts                  *prometheus.HistogramVec
-	loads, uncounted, reports         *prometheus.CounterVec
+	loads, uncounted                  *prometheus.CounterVec
+	reports, forwarded                *prometheus.CounterVec
 	loadTook                          prometheus.Histogram
 }
 
@@ -161,6 +162,7 @@ func newVectors() *vectors {
 		durations: prometheus.NewHistogramVec(histogram("call_duration_seconds", "Duration of calls, for all outcomes."), []string{"kind", "name"}),
 		denials:   counters("denials_total", "Calls that a policy denied.", "policy"),
 		refusals:  counters("limit_refusals_total", "Calls that a limit rejected.", "limit"),
+		forwarded: counters("forwarded_requests_total", "Requests for sessions of other replicas, by outcome.", "outcome"),
 		uncounted: counters("limit_store_failures_total", "Calls that the shared limit store could not count, by outcome.", "outcome"),
 		reports:   counters("reports_total", "Reports of the state of the server, by outcome.", "outcome"),
 		answers:   counters("host_calls_total", "Host calls of scripts.", "operation", "outcome"),

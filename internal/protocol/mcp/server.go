@@ -50,6 +50,9 @@ type Options struct {
 	// SessionIdle is how long a legacy HTTP session lives without a request or an
 	// open stream; 0 means 30 minutes.
 	SessionIdle time.Duration
+	// NewSessionID returns the id of a new HTTP session of a principal. It must be impossible to guess.
+	// Nil means a random text.
+	NewSessionID func(identity.Principal) string
 	// Debounce is the delay between a change of the lists and its notification,
 	// so that several changes share one notification; 0 means 20 ms.
 	Debounce time.Duration
@@ -112,6 +115,9 @@ func New(b Backend, o Options) *Server {
 	}
 	s.notifier = newNotifier(b, o.Debounce)
 	s.sessions = newSessions(maxSessions, o.SessionIdle, func(sess *session) { s.notifier.remove(&sess.feed) })
+	if o.NewSessionID != nil {
+		s.sessions.newID = o.NewSessionID
+	}
 	s.tasks, _ = b.(TaskBackend)
 	s.methods = methodTable(s.tasks != nil)
 	return s

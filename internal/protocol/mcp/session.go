@@ -83,6 +83,8 @@ type sessions struct {
 	idle time.Duration
 	// ended is called with each ended session; it must not block.
 	ended func(*session)
+	// newID returns an id that cannot be guessed.
+	newID func(identity.Principal) string
 
 	mu   sync.Mutex
 	byID map[string]*list.Element
@@ -107,8 +109,10 @@ type sessionEntry struct {
 }
 
 func newSessions(limit int, idle time.Duration, ended func(*session)) *sessions {
-	return &sessions{max: limit, idle: idle, ended: ended, byID: map[string]*list.Element{}, perHolder: map[holder]int{}}
+	return &sessions{max: limit, idle: idle, newID: randomID, ended: ended, byID: map[string]*list.Element{}, perHolder: map[holder]int{}}
 }
+
+func randomID(identity.Principal) string { return rand.Text() }
 
 // add stores a session and gives it an id that cannot be guessed. At the limit
 // it ends an idle session. It returns false if all sessions are busy.
@@ -121,7 +125,7 @@ func (s *sessions) add(sess *session) bool {
 		return false
 	}
 	s.perHolder[h]++
-	sess.id = rand.Text()
+	sess.id = s.newID(sess.principal)
 	s.byID[sess.id] = s.order.PushFront(&sessionEntry{sess, time.Now()})
 	return true
 }

@@ -25,9 +25,9 @@ import (
 // Keys are the keys of one replica. They are safe for concurrent use and print nothing.
 type Keys struct {
 	// fixed at creation; the present secret first, then the old one
-	certificate tls.Certificate
-	trusted     []ed25519.PublicKey
-	ids         []cipher.AEAD
+	certificates []tls.Certificate
+	trusted      []ed25519.PublicKey
+	ids          []cipher.AEAD
 }
 
 // Format never prints a key.
@@ -68,11 +68,11 @@ func NewKeys(secrets ...string) (*Keys, error) {
 		if sealerErr != nil {
 			return nil, fmt.Errorf("derive the keys of replicas: %w", sealerErr)
 		}
-		if len(k.ids) == 0 {
-			if k.certificate, err = selfSigned(private); err != nil {
-				return nil, fmt.Errorf("create the certificate of a replica: %w", err)
-			}
+		certificate, certificateErr := selfSigned(private)
+		if certificateErr != nil {
+			return nil, fmt.Errorf("create the certificate of a replica: %w", certificateErr)
 		}
+		k.certificates = append(k.certificates, certificate)
 		k.trusted, k.ids = append(k.trusted, private.Public().(ed25519.PublicKey)), append(k.ids, sealer)
 	}
 	if len(k.ids) == 0 {
@@ -91,40 +91,48 @@ func selfSigned(private ed25519.PrivateKey) (tls.Certificate, error) {
 // ServerTLS returns the configuration of the listener for other replicas: TLS 1.3, and only for clients
 // that have one of the secrets.
 func (k *Keys) ServerTLS() *tls.Config {
-	c := k.config()
-	c.ClientAuth = tls.RequireAnyClientCert
+	c := config()
+	c.Certificates, c.ClientAuth = k.certificates[:1], tls.RequireAnyClientCert
+	c.VerifyConnection = func(s tls.ConnectionState) error {
+		_, err := k.recognize(s)
+		return err
+	}
 	return c
 }
 
-// ClientTLS returns the configuration for requests to other replicas: TLS 1.3, and only to servers that
-// have one of the secrets. The name of the server does not matter.
+// ClientTLS returns the configuration for one connection to another replica: TLS 1.3, and only to a server
+// that has one of the secrets. The client proves that it has the same one, because the server may know
+// no other yet. The name of the server does not matter.
 func (k *Keys) ClientTLS() *tls.Config {
-	c := k.config()
+	c := config()
 	c.InsecureSkipVerify = true // VerifyConnection compares the key, and there is no authority
+	secret := 0
+	c.VerifyConnection = func(s tls.ConnectionState) (err error) {
+		secret, err = k.recognize(s)
+		return err
+	}
+	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &k.certificates[secret], nil }
 	return c
 }
 
 // config disables session tickets: each connection proves possession of the key.
-func (k *Keys) config() *tls.Config {
-	return &tls.Config{
-		MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{k.certificate}, NextProtos: []string{"http/1.1"},
-		SessionTicketsDisabled: true, VerifyConnection: k.verify,
-	}
+func config() *tls.Config {
+	return &tls.Config{MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"}, SessionTicketsDisabled: true}
 }
 
 var errStranger = errors.New("the peer is not a replica with the same state key")
 
-// verify accepts a peer whose certificate has a trusted key. The handshake has proven that the peer has
-// the private key.
-func (k *Keys) verify(s tls.ConnectionState) error {
+// recognize returns the number of the secret that a peer has, by the key in its certificate. The handshake
+// proves that the peer has the private key.
+func (k *Keys) recognize(s tls.ConnectionState) (secret int, err error) {
 	if len(s.PeerCertificates) == 0 {
-		return errStranger
+		return 0, errStranger
 	}
 	key, ok := s.PeerCertificates[0].PublicKey.(ed25519.PublicKey)
-	for _, trusted := range k.trusted {
+	for i, trusted := range k.trusted {
 		if ok && bytes.Equal(key, trusted) {
-			return nil
+			return i, nil
 		}
 	}
-	return errStranger
+	return 0, errStranger
 }

@@ -80,9 +80,10 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A stranger that shows the certificate of the fleet without its private key.
-	stolen := tls.Certificate{Certificate: keys(t, secret).certificate.Certificate, PrivateKey: private}
+	stolen := tls.Certificate{Certificate: keys(t, secret).certificates[0].Certificate, PrivateKey: private}
 	with := func(change func(c *tls.Config)) *tls.Config {
 		c := keys(t, secret).ClientTLS()
+		c.Certificates, c.GetClientCertificate = keys(t, secret).certificates, nil
 		change(c)
 		return c
 	}
@@ -92,9 +93,11 @@ func TestTLS(t *testing.T) {
 		ok     bool
 	}{
 		"same secret":                {keys(t, secret), keys(t, secret).ClientTLS(), true},
+		"client has rotated":         {keys(t, secret), keys(t, other, secret).ClientTLS(), true},
+		"server has rotated":         {keys(t, other, secret), keys(t, secret).ClientTLS(), false},
 		"both have rotated":          {keys(t, other, secret), keys(t, other, secret).ClientTLS(), true},
-		"other secret at the client": {keys(t, secret), with(func(c *tls.Config) { c.Certificates = []tls.Certificate{keys(t, other).certificate} }), false},
-		"other secret at the server": {keys(t, other), with(func(c *tls.Config) { c.Certificates = []tls.Certificate{keys(t, other).certificate} }), false},
+		"other secret at the client": {keys(t, secret), with(func(c *tls.Config) { c.Certificates = []tls.Certificate{keys(t, other).certificates[0]} }), false},
+		"other secret at the server": {keys(t, other), with(func(c *tls.Config) { c.Certificates = []tls.Certificate{keys(t, other).certificates[0]} }), false},
 		"no certificate":             {keys(t, secret), with(func(c *tls.Config) { c.Certificates = nil }), false},
 		"certificate of a stranger":  {keys(t, secret), with(func(c *tls.Config) { c.Certificates = []tls.Certificate{stranger} }), false},
 		"stolen certificate":         {keys(t, secret), with(func(c *tls.Config) { c.Certificates = []tls.Certificate{stolen} }), false},

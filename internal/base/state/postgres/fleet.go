@@ -2,8 +2,11 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/netip"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -41,6 +44,24 @@ func (s *store) info(me replica) []byte {
 		return nil // cannot happen: it has strings, numbers and times
 	}
 	return s.cipher.seal("replica", me.id, text)
+}
+
+func (s *store) Beat() error {
+	_, err := s.pulse()
+	return err
+}
+
+func (s *store) LocalIP() (ip netip.Addr, err error) {
+	err = s.do(func(_ context.Context, c *pgxpool.Conn) error {
+		if local, ok := c.Conn().PgConn().Conn().LocalAddr().(*net.TCPAddr); ok {
+			ip = local.AddrPort().Addr().Unmap()
+		}
+		return nil
+	})
+	if err == nil && !ip.IsValid() {
+		err = errors.New("the database is on a socket of this machine")
+	}
+	return ip, err
 }
 
 func (s *store) Self() (id string, age time.Duration) {

@@ -111,20 +111,31 @@ func (g *Guard) Bodies() *Budget { return g.bodies }
 // without room.
 func (g *Guard) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		rej := g.check(r)
-		if len(r.TransferEncoding) > 0 {
-			// A proxy that uses a Content-Length beside it would take what follows
-			// for a part of this body (RFC 9112 section 6.1).
-			w.Header()["Connection"] = []string{"close"}
-		}
-		if r.Body == nil || r.Body == http.NoBody {
-			g.serve(w, r, rej, next)
-			return
-		}
-		body := g.limitBody(w, r, rej != nil)
-		defer body.release()
+		g.wrapped(w, r, g.check(r), next)
+	})
+}
+
+func (g *Guard) wrapped(w http.ResponseWriter, r *http.Request, rej *rejection, next http.Handler) {
+	if len(r.TransferEncoding) > 0 {
+		// A proxy that uses a Content-Length beside it would take what follows
+		// for a part of this body (RFC 9112 section 6.1).
+		w.Header()["Connection"] = []string{"close"}
+	}
+	if r.Body == nil || r.Body == http.NoBody {
 		g.serve(w, r, rej, next)
-		body.linger(w, r)
+		return
+	}
+	body := g.limitBody(w, r, rej != nil)
+	defer body.release()
+	g.serve(w, r, rej, next)
+	body.linger(w, r)
+}
+
+// WrapTrusted is Wrap for requests that another server has accepted for its hosts and origins, and sends
+// over a connection that proves it. Their bodies have the same bounds, and share the budget.
+func (g *Guard) WrapTrusted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		g.wrapped(w, r, g.checkContent(r), next)
 	})
 }
 

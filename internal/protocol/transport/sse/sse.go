@@ -20,6 +20,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/auth/authn"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
@@ -33,6 +34,9 @@ type Options struct {
 	// Messages is the path for client messages, relative to the path of the
 	// handlers; empty means "/messages".
 	Messages string
+	// NewSessionID returns the id of a new session of a principal, of characters that need no escape in a
+	// URL. It must be impossible to guess. Nil means a random text.
+	NewSessionID func(identity.Principal) string
 	httpstream.Bounds
 }
 
@@ -47,6 +51,9 @@ type handler struct {
 func New(s *mcp.Server, o Options) (streams, messages http.Handler) {
 	if o.Messages == "" {
 		o.Messages = "/messages"
+	}
+	if o.NewSessionID == nil {
+		o.NewSessionID = func(identity.Principal) string { return rand.Text() }
 	}
 	o.Bounds = o.Bounds.WithDefaults()
 	h := &handler{server: s, options: o}
@@ -89,12 +96,12 @@ func (h *handler) message(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	ids := r.URL.Query()[sessionParameter]
-	if len(ids) != 1 {
-		httpstream.WriteError(w, http.StatusBadRequest, "the request needs the parameter "+sessionParameter+" once; the first event of the stream contains it")
+	id := SessionOf(r)
+	if id == "" {
+		httpstream.WriteError(w, http.StatusBadRequest, "the request needs the parameter "+SessionParameter+" once; the first event of the stream contains it")
 		return
 	}
-	found, _ := h.clients.Load(ids[0])
+	found, _ := h.clients.Load(id)
 	c, ok := found.(*client)
 	if !ok || !c.conn.BelongsTo(caller.Peer.Principal) {
 		unknownSession(w)
@@ -125,8 +132,17 @@ func (h *handler) bounds(r *http.Request, c *httpstream.Caller) httpstream.Optio
 	return b.Options("sse", r, c)
 }
 
-// sessionParameter is the URL parameter that identifies the session.
-const sessionParameter = "sessionId"
+// SessionParameter is the URL parameter that identifies the session.
+const SessionParameter = "sessionId"
+
+// SessionOf returns the session that a request of a client names; "" if there is not exactly one.
+func SessionOf(r *http.Request) string {
+	ids := r.URL.Query()[SessionParameter]
+	if len(ids) != 1 {
+		return ""
+	}
+	return ids[0]
+}
 
 // client is a client with an open stream.
 type client struct {
@@ -154,7 +170,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, caller *httpstre
 		return
 	}
 	c := &client{conn: conn, ctx: ctx, turn: make(chan struct{}, 1), gone: make(chan struct{})}
-	id := rand.Text()
+	id := h.options.NewSessionID(caller.Peer.Principal)
 	h.clients.Store(id, c)
 	var writer sync.WaitGroup
 	if response.SendEndpoint(h.endpoint(r, id)) == nil {
@@ -183,7 +199,7 @@ func (h *handler) endpoint(r *http.Request, id string) string {
 	if asked, err := url.ParseRequestURI(r.RequestURI); err == nil {
 		base = strings.TrimSuffix(asked.EscapedPath(), r.URL.EscapedPath())
 	}
-	return base + h.options.Messages + "?" + sessionParameter + "=" + id
+	return base + h.options.Messages + "?" + SessionParameter + "=" + id
 }
 
 // write sends queued messages until the queue ends. It discards the queue if

@@ -133,6 +133,16 @@ func (h *handler) post(w http.ResponseWriter, r *http.Request) {
 	a.Finish(h.server.Exchange(ctx, text, x))
 }
 
+// SessionOf returns the legacy session that a request names; "" if there is none, or if the request is
+// invalid or of a revision that ignores it.
+func SessionOf(r *http.Request) string {
+	ids, versions := r.Header[headerSession], r.Header[headerVersion]
+	if len(ids) != 1 || len(versions) > 1 || len(versions) == 1 && versions[0] >= modernVersion {
+		return ""
+	}
+	return ids[0]
+}
+
 // modernVersion is the first revision without sessions.
 const modernVersion = "2026-07-28"
 
