@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/auth/authn"
+	"github.com/mcpd/mcpd/internal/base/httpheader"
 	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/protocol/replica"
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
@@ -146,15 +147,16 @@ func (l *link) accept(next http.Handler) http.Handler {
 		if len(values) == 1 {
 			err = json.Unmarshal([]byte(values[0]), &evidence)
 		}
+		var client *http.Request
 		if err == nil {
-			r, err = evidence.Request(r, l.verifier)
+			client, err = evidence.Request(r, l.verifier)
 		}
 		if err != nil {
-			l.logger.Debug("reject request of replica", slog.String("error", err.Error()))
+			l.logger.Debug("reject request of replica", slog.String("error", err.Error()), slog.String("request_id", httpheader.RequestIDOf(r.Header)))
 			http.Error(w, "the request is not one of a replica", http.StatusBadRequest)
 			return
 		}
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(w, client)
 	})
 }
 

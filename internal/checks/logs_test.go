@@ -52,6 +52,7 @@ var noRequest = map[string]string{
 	"serve authManager.apply":                             aLoad,
 	"serve authManager.resync":                            aLoad,
 	"serve encodeCache.store":                             aLoad,
+	"serve link.serve":                                    aServer,
 }
 
 // Subjects of lines without a request.

@@ -104,7 +104,7 @@ func TestMetrics_namesOfSnapshot(t *testing.T) {
 		`mcpd_reloads_total{outcome="other"}`:                                         "0",
 		`mcpd_reload_duration_seconds_count`:                                          "2",
 	}
-	got := only(scrape(t, tel), "mcpd_calls", "mcpd_call_duration_seconds_count", "mcpd_denials", "mcpd_limit", "mcpd_host_calls", "mcpd_reports", "mcpd_reloads", "mcpd_reload_duration_seconds_count")
+	got := only(scrape(t, tel), "mcpd_calls", "mcpd_call_duration_seconds_count", "mcpd_denials", "mcpd_limit", "mcpd_forwarded", "mcpd_host_calls", "mcpd_reports", "mcpd_reloads", "mcpd_reload_duration_seconds_count")
 	all := scrape(t, tel)
 	for name := range want {
 		if strings.Contains(name, "_bucket") {
