@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -327,12 +328,13 @@ func (c *fleetClient) legacyPost(message string) (*http.Response, error) {
 	if response.StatusCode/100 == 2 {
 		return response, nil
 	}
+	text, _ := io.ReadAll(response.Body)
 	_ = response.Body.Close()
 	if response.StatusCode == http.StatusNotFound {
 		c.session = "" // MCP demands that the client initializes anew
 		return nil, errors.New("the session is gone")
 	}
-	return nil, fmt.Errorf("status %d", response.StatusCode)
+	return nil, fmt.Errorf("status %d: %s", response.StatusCode, text)
 }
 
 // initialize opens a session.
@@ -357,7 +359,7 @@ func (c *fleetClient) legacy(tool, id string) error {
 			return err
 		}
 	}
-	response, err := c.legacyPost(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":%q,"arguments":{"id":%q}}}`, tool, id))
+	response, err := c.legacyPost(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{"id":%q}}}`, c.acts, tool, id))
 	if err != nil {
 		return err
 	}

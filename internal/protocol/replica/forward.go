@@ -219,10 +219,10 @@ func (f *forwarding) send() {
 	returned := false
 	defer func() {
 		switch {
-		case returned:
+		case f.outcome != observe.ForwardedServed: // fail has answered
 		case f.ends():
 			f.outcome = observe.ForwardedCanceled
-		default:
+		case !returned, ctx.Err() != nil: // the owner may end a response when its connection is closed
 			f.outcome = observe.ForwardedBroken
 		}
 	}()
