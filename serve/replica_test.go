@@ -5,11 +5,13 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -22,6 +24,8 @@ import (
 	"github.com/mcpd/mcpd/extensions/postgres"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/auth/apikey/keytest"
+	"github.com/mcpd/mcpd/internal/auth/authn"
+	"github.com/mcpd/mcpd/internal/auth/authn/certtest"
 	"github.com/mcpd/mcpd/internal/base/postgrestest"
 	"github.com/mcpd/mcpd/internal/protocol/replica"
 	"github.com/mcpd/mcpd/serve"
@@ -385,6 +389,92 @@ func TestReplica_sessionOfOther(t *testing.T) {
 	}
 	if status, body := (legacyRequest{"POST", members[1].url + "/mcp", session, callHello, ann}).send(t); status != 200 || !strings.Contains(body, "hello Ann") {
 		t.Errorf("its own client: %d %s", status, body)
+	}
+}
+
+// TestReplica_clientCertificate: the replica with the session verifies the client certificate that the other
+// one received.
+func TestReplica_clientCertificate(t *testing.T) {
+	folder, authority := t.TempDir(), certtest.New(t)
+	at := func(name string) string { return filepath.ToSlash(filepath.Join(folder, name)) }
+	certtest.WritePair(t, at("cert.pem"), at("key.pem"), authority.Issue(t, "127.0.0.1"))
+	certtest.Write(t, at("ca.pem"), authority.Cert)
+	principals := make(chan string, 100)
+	members := newFleet(t, fmt.Sprintf("listen {\n  tls {\n    cert_file = %q\n    key_file = %q\n    client_ca_file = %q\n  }\n}\nauth \"mtls\" \"fleet\" {}\n", at("cert.pem"), at("key.pem"), at("ca.pem")),
+		func(_ context.Context, e call.Event) {
+			if e.Phase == call.Start {
+				principals <- e.Principal.ID
+			}
+		})
+	send := func(address, session, body string, config *tls.Config, header http.Header) (int, http.Header) {
+		t.Helper()
+		transport := &http.Transport{TLSClientConfig: config}
+		defer transport.CloseIdleConnections()
+		r, err := http.NewRequestWithContext(t.Context(), "POST", "https://"+address+"/mcp", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = http.Header{"Accept": {"application/json, text/event-stream"}, "Content-Type": {"application/json"}}
+		if session != "" {
+			r.Header.Set("Mcp-Session-Id", session)
+		}
+		for name, values := range header {
+			r.Header[name] = values
+		}
+		response, err := transport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, response.Body)
+		return response.StatusCode, response.Header.Clone()
+	}
+	as := func(names ...string) *tls.Config {
+		c := &tls.Config{InsecureSkipVerify: true} // the certificate has no IP address
+		for _, name := range names {
+			c.Certificates = append(c.Certificates, authority.Issue(t, name))
+		}
+		return c
+	}
+	hosts := [3]string{}
+	for i, m := range members {
+		hosts[i] = strings.TrimPrefix(m.url, "http://")
+	}
+	status, header := send(hosts[0], "", initialize, as("ann.fleet"), nil)
+	session := header.Get("Mcp-Session-Id")
+	if status != 200 || session == "" {
+		t.Fatalf("initialize: %d %v", status, header)
+	}
+	if status, _ := send(hosts[0], session, ready, as("ann.fleet"), nil); status != 202 {
+		t.Fatalf("initialized: %d", status)
+	}
+	for i := range hosts {
+		if status, _ := send(hosts[i], session, callHello, as("ann.fleet"), nil); status != 200 {
+			t.Errorf("server %d: %d", i, status)
+		} else if got := <-principals; !strings.Contains(got, "ann.fleet") {
+			t.Errorf("server %d: the call is by %q", i, got)
+		}
+		if status, _ := send(hosts[i], session, callHello, as("bob.fleet"), nil); status != 404 {
+			t.Errorf("server %d, another client: %d", i, status)
+		}
+		if status, _ := send(hosts[i], session, callHello, as(), nil); status != 401 {
+			t.Errorf("server %d, no certificate: %d", i, status)
+		}
+	}
+	own, err := replica.NewKeys(fleetKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, row := range map[string]struct {
+		chain  []byte
+		status int
+	}{"its certificate": {authority.Issue(t, "ann.fleet").Certificate[0], 200}, "one of another authority": {certtest.New(t).Issue(t, "ann.fleet").Certificate[0], 401}, "no certificate": {[]byte("x"), 400}} {
+		text, err := json.Marshal(authn.Evidence{Remote: "192.0.2.1:1", Chain: [][]byte{row.chain}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status, _ := send(members[0].internal, session, callHello, own.ClientTLS(), http.Header{replica.HeaderEvidence: {string(text)}}); status != row.status {
+			t.Errorf("%s: %d, want %d", name, status, row.status)
+		}
 	}
 }
 
