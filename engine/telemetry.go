@@ -71,9 +71,6 @@ func (s *Server) Metrics() http.Handler {
 	return s.telemetry.all.Handler()
 }
 
-// Metrics returns the metrics; nil without extensions/telemetry.
-func (i inside) Metrics() observe.Metrics { return i.server.telemetry.metrics }
-
 // SetClientCounter sets the function that counts the clients of a front at each scrape.
 func (s *Server) SetClientCounter(count func() []Clients) { s.countClients.Store(&count) }
 
