@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // tour is one client that runs the steps.
@@ -228,4 +229,25 @@ func (t *tour) save(name string, text []byte) error {
 		return err
 	}
 	return os.Rename(draft, filepath.Join(t.at.home, "tools", name))
+}
+
+// beside returns the prefixes of the names and URIs that the server offers in
+// addition to the names of the tour.
+func beside() []string { return strings.Fields(os.Getenv("TOUR_BESIDE")) }
+
+// ours returns the offered names without those.
+func ours(offered []string) []string {
+	return slices.DeleteFunc(slices.Clone(offered), func(name string) bool {
+		return slices.ContainsFunc(beside(), func(word string) bool { return strings.HasPrefix(name, word) })
+	})
+}
+
+// missing returns the prefixes that no offered name has.
+func missing(offered []string) (words []string) {
+	for _, word := range beside() {
+		if !slices.ContainsFunc(offered, func(name string) bool { return strings.HasPrefix(name, word) }) {
+			words = append(words, word)
+		}
+	}
+	return words
 }
