@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -135,9 +137,28 @@ func (a *controlClientFlags) request(ctx context.Context, e env, r control.Reque
 	if a.asJSON {
 		return printJSON(e.stdout, got.JSON)
 	}
-	_, err = fmt.Fprint(e.stderr, got.Diagnostics)
+	_, err = fmt.Fprint(e.stderr, sanitizeColored(got.Diagnostics))
 	return err
 }
+
+// sanitizeColored is sanitize for the diagnostics of a server, which may have the colors of a
+// [diag.Printer], tabs and line breaks.
+func sanitizeColored(text string) string {
+	var out strings.Builder
+	for at := 0; at < len(text); {
+		next := plainOrColor.FindStringIndex(text[at:])
+		if next == nil {
+			out.WriteString(sanitize(text[at:]))
+			break
+		}
+		out.WriteString(sanitize(text[at : at+next[0]]))
+		out.WriteString(text[at+next[0] : at+next[1]])
+		at += next[1]
+	}
+	return out.String()
+}
+
+var plainOrColor = regexp.MustCompile(`\x1b\[(?:0|1|1;3[134])m|[\n\t]`)
 
 // callControl sends a request to the server at a socket and decodes its JSON into row.
 func callControl(ctx context.Context, path string, r control.Request, patience time.Duration, row any) (got controlAnswer, err error) {

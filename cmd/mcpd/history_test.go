@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -211,6 +212,57 @@ func TestProjectDirs_staysInside(t *testing.T) {
 	}
 	if found, err := os.ReadDir(outside); err != nil || len(found) != 0 {
 		t.Errorf("files outside: %v, error %v", found, err)
+	}
+}
+
+// Root must not follow a link of another user to a directory of root.
+func TestProjectDirs_linkOfOtherUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIPPED: needs root")
+	}
+	t.Parallel()
+	home, system := t.TempDir(), t.TempDir()
+	for _, dir := range []string{home, filepath.Join(home, "own")} {
+		if err := errors.Join(os.MkdirAll(dir, 0o755), os.Chown(dir, 4242, 4242)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Symlink(system, filepath.Join(home, "link")), os.Lchown(filepath.Join(home, "link"), 4242, 4242)); err != nil {
+		t.Fatal(err)
+	}
+	for dir, ok := range map[string]bool{
+		filepath.Join(home, "own"): true, filepath.Join(home, "link"): false, system: true,
+	} {
+		for _, dirs := range [][2]string{{dir, system}, {system, dir}} {
+			p := projectDirs{mode: 0o600, split: true, name: "mcpd.hcl"}
+			err := p.open(dirs[0], dirs[1])
+			if (err == nil) != ok {
+				t.Errorf("open %s: %v, want success %t", dirs, err, ok)
+			}
+			if err == nil {
+				p.close()
+			}
+		}
+	}
+	if err := os.Chmod(home, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	p := projectDirs{mode: 0o600, split: true, name: "mcpd.hcl"}
+	if err := p.open(filepath.Join(home, "own"), filepath.Join(home, "own")); err == nil {
+		t.Error("a directory that every user may replace was opened")
+	}
+}
+
+func TestSanitizeColored_hostile(t *testing.T) {
+	for text, want := range map[string]string{
+		"\x1b[1;31merror\x1b[0m: a\n\tb\n": "\x1b[1;31merror\x1b[0m: a\n\tb\n",
+		"\x1b[8mhidden\x1b[0m":             sanitize("\x1b[8mhidden") + "\x1b[0m",
+		"\x1b[2K\rok":                      sanitize("\x1b[2K\rok"),
+		"":                                 "",
+	} {
+		if got := sanitizeColored(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
 	}
 }
 

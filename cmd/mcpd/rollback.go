@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -59,8 +61,8 @@ func (a *controlClientFlags) rollback(ctx context.Context, e env, revision strin
 	}
 	short := sanitize(fmt.Sprintf("%.12s", row.Revision.Revision))
 	switch changes := history.Changes(row.Serving, history.SumsOf(row.Files)); {
-	case row.Bundle:
-		return findingsError("serial numbers of bundles only grow; build a new bundle from the earlier files, and sign it:\n  mcpd history export %s DIR\n  mcpd bundle build DIR -o FILE --name NAME --serial N\n  mcpd bundle sign FILE --key FILE", short)
+	case row.Bundle || a.files.dir != "": // the server must not lead to the files of another one
+		return findingsError("serial numbers of bundles only grow; build a new bundle from the earlier files, and sign it:\n  mcpd history export %s DIR --bundle-dir %s\n  mcpd bundle build DIR -o FILE --name NAME --serial N\n  mcpd bundle sign FILE --key FILE", short, sanitize(a.files.dir))
 	case row.Serving == nil:
 		return findingsError("the files on disk have errors and do not serve; fix them, or get the earlier files with mcpd history export %s DIR", short)
 	case len(changes) == 0:
@@ -114,7 +116,41 @@ func (p *projectDirs) open(tools, config string) (err error) {
 	if p.tools, err = os.OpenRoot(tools); err != nil {
 		return errors.Join(err, p.config.Close())
 	}
-	return nil
+	if p.split {
+		err = cmp.Or(checkOwners(tools, p.tools), checkOwners(config, p.config))
+	}
+	if err != nil {
+		p.close()
+	}
+	return err
+}
+
+// checkOwners returns an error if another user than root and the owner of the opened directory could
+// have chosen which directory was opened. It matters only to root, which could write any directory: a
+// user must not lead it to one by a link.
+func checkOwners(path string, opened *os.Root) error {
+	info, err := opened.Stat(".")
+	if err != nil {
+		return err
+	}
+	owner, known := atomicfile.Owner(info)
+	if !known || os.Geteuid() != 0 {
+		return nil
+	}
+	for dir := path; ; dir = filepath.Dir(dir) {
+		info, err := os.Lstat(dir)
+		if err != nil {
+			return err
+		}
+		by, _ := atomicfile.Owner(info)
+		writable := info.Mode()&fs.ModeSymlink == 0 && info.Mode().Perm()&0o002 != 0 && info.Mode()&fs.ModeSticky == 0
+		if by != 0 && by != owner || writable {
+			return fmt.Errorf("%s belongs to another user than %s, or every user may write it, so root does not write there; run mcpd rollback as the owner of the files", sanitize(dir), sanitize(path))
+		}
+		if dir == filepath.Dir(dir) {
+			return nil
+		}
+	}
 }
 
 func (p *projectDirs) close() { _ = errors.Join(p.tools.Close(), p.config.Close()) }
@@ -194,11 +230,14 @@ func (p *projectDirs) read(before history.Sums, after map[string][]byte) (map[st
 }
 
 func readFileIn(root *os.Root, name string) ([]byte, error) {
-	f, err := root.Open(name)
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe must not block
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, fmt.Errorf("%s is not a regular file", sanitize(name)))
+	}
 	return io.ReadAll(io.LimitReader(f, maxProjectFile+1))
 }
 
@@ -305,7 +344,11 @@ func (p *projectDirs) stage(full string, content []byte) (temporary string, err 
 		return "", err
 	}
 	temporary = path.Join(folder, ".rollback-"+rand.Text())
-	f, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, p.mode)
+	mode := p.mode
+	if exists || path.Ext(name) == ".mcpdvars" { // others may read it only once it has the old mode
+		mode = 0o600
+	}
+	f, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return "", err
 	}

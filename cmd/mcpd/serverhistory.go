@@ -14,7 +14,7 @@ import (
 )
 
 // recorder stores the revisions that a server serves. The store is opened when there is a second
-// revision, so that a server whose files never change needs no state file.
+// revision or a request for the history, so that a server whose files never change needs no state file.
 type recorder struct {
 	wake    chan struct{} // receives a value when there is something to store
 	storing sync.Mutex    // held while revisions are stored, so that their order is kept
@@ -122,7 +122,7 @@ func (o *runningServer) storeHistory() (state.Pairs, error) {
 			return store, nil
 		}
 		if err := history.Add(store, *r); errors.Is(err, history.ErrReplaced) {
-			o.logger.Warn("record history", slog.String("error", err.Error()))
+			o.logger.Warn("replace damaged history", slog.String("error", err.Error()))
 		} else if err != nil {
 			return nil, err
 		}
@@ -188,7 +188,8 @@ func (o *runningServer) answerHistory(r control.Request) (any, error) {
 	return answerOf(row, nil, nil, r)
 }
 
-// previous returns the newest revision before the one that serves. If the files in a directory were
+// previous returns the newest revision before the one that serves. It needs a history that no other
+// server writes. If the files in a directory were
 // refused, it returns the one that serves, as the refused one has no place in the history.
 func (o *runningServer) previous(entries []history.Entry, serving history.Sums) (history.Entry, error) {
 	digest, revision := serving.Digest(), o.server.Status().Revision
@@ -200,6 +201,11 @@ func (o *runningServer) previous(entries []history.Entry, serving history.Sums) 
 			return history.Entry{}, history.ErrNotFound
 		}
 		return entries[i], nil
+	}
+	if store, err := o.server.Inside().State(); err == nil {
+		if _, shared := store.(state.Shared); shared {
+			return history.Entry{}, errors.New("replicas share this history, so the revision before may be that of another one; name a revision of mcpd history")
+		}
 	}
 	for _, e := range entries[i+1:] {
 		if i >= 0 && e.Digest != entries[i].Digest {

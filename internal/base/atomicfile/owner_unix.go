@@ -16,3 +16,12 @@ func ChownLike(f *os.File, other fs.FileInfo) error {
 	}
 	return nil
 }
+
+// Owner returns the id of the user who owns a file. known is false on other systems than Unix.
+func Owner(info fs.FileInfo) (uid uint32, known bool) {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, false
+	}
+	return stat.Uid, true
+}
