@@ -325,12 +325,12 @@ func TestBundle_changedDecisions(t *testing.T) {
 		}
 	}
 	offer(1, config)
-	d := start("2")
+	d := start("0")
 	for range 3 {
 		call(d, `"result":1`)
 	}
 	offer(2, config+deny)
-	sees(d, `keep active bundle.*3 of the last 3 audited calls.*record .*serial.*then allowed, now denied by.*closed`)
+	sees(d, `keep active bundle.*1 decision about the last 3 audited calls.*record .*serial.*recorded allowed, with the bundle denied by.*closed`)
 	call(d, `"result":1`)
 	for _, path := range []string{"/readyz", "status"} {
 		var text string
@@ -342,7 +342,7 @@ func TestBundle_changedDecisions(t *testing.T) {
 		} else {
 			text = string(body)
 		}
-		if !strings.Contains(text, "would be decided differently") {
+		if !strings.Contains(text, "would change, more than") {
 			t.Errorf("%s: %s", path, text)
 		}
 	}
@@ -350,10 +350,10 @@ func TestBundle_changedDecisions(t *testing.T) {
 		t.Errorf("status --json has no problem_code decisions: %s", stdout)
 	}
 	d.kill()
-	d = start("2") // bundle 2 is refused again
+	d = start("0") // bundle 2 is refused again
 	call(d, `"result":1`)
 	d.kill()
-	d = start("10")
+	d = start("1")
 	sees(d, `bundle activated.*serial=2 `)
 	call(d, "closed")
 	d.kill()

@@ -10,6 +10,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/ops/audit"
+	"github.com/mcpd/mcpd/internal/ops/bundle"
 	"github.com/mcpd/mcpd/internal/ops/replay"
 )
 
@@ -42,7 +43,8 @@ func auditLogOf(e env, s *engine.Server) string {
 	return e.resolve(block.Path) // the files of a bundle have no directory
 }
 
-// examine returns an error if a bundle exceeds the limit.
+// examine returns an error of [bundle.Refuse] if a bundle exceeds the limit, and another one if it
+// cannot be loaded or the audit log cannot be read.
 func (t *decisionTrial) examine(ctx context.Context, e env, f *projectFlags, files fs.FS) (err error) {
 	if t.most < 0 {
 		return nil
@@ -76,8 +78,8 @@ func (t *decisionTrial) examine(ctx context.Context, e env, f *projectFlags, fil
 	if trial.Changed <= t.most {
 		return nil
 	}
-	return diag.List{{
-		Code: "bundle-decisions", Summary: fmt.Sprintf("%d of the last %s would be decided differently, more than --max-changed-decisions %d: %s", trial.Changed, count(trial.Candidate.Counts.Calls, "audited call"), t.most, strings.Join(trial.First, "; ")),
+	return bundle.Refuse(diag.List{{
+		Code: "bundle-decisions", Summary: fmt.Sprintf("%s about the last %s would change, more than --max-changed-decisions %d: %s", count(trial.Changed, "decision"), count(trial.Candidate.Counts.Calls, "audited call"), t.most, strings.Join(trial.First, "; ")),
 		Detail: "see mcpd policy replay", Range: diag.Range{File: "mcpd.hcl"},
-	}}
+	}})
 }

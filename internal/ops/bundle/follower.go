@@ -18,7 +18,8 @@ import (
 	"github.com/mcpd/mcpd/internal/base/truncate"
 )
 
-// Options configure a [Follower]. All fields but one source, ID and Labels are required.
+// Options configure a [Follower]. One of Source and Remote is required, and all other fields except
+// Examine, ID and Labels.
 type Options struct {
 	// Source is the path of a file, or an https URL. If Remote is set, bundles come from there.
 	Source string
@@ -32,8 +33,8 @@ type Options struct {
 	// Poll is the time between two checks of the source, and Wait the time that a web server may
 	// wait before it answers that nothing has changed.
 	Poll, Wait time.Duration
-	// Examine may refuse a verified bundle that was never active, before it is activated. A
-	// [diag.List] is an error of its files. Nil accepts every bundle.
+	// Examine may refuse a verified bundle that was never active, before it is activated: it returns
+	// the error of [Refuse] then. A [diag.List] is an error of its files. Nil accepts every bundle.
 	Examine func(ctx context.Context, files fs.FS) error
 	// Version is the version of mcpd.
 	Version string
@@ -51,7 +52,8 @@ type Options struct {
 type Activate func(ctx context.Context, files fs.FS) error
 
 // Follower keeps a server on the newest bundle of a source. A bundle is activated if its
-// signatures, name, serial number, expiry and minimum version are accepted, and its files load.
+// signatures, name, serial number, expiry and minimum version are accepted, its rollout includes the
+// server, Examine accepts it, and its files load.
 type Follower struct {
 	// fixed at creation
 	options Options
@@ -406,7 +408,7 @@ func (f *Follower) try(ctx context.Context, b *Bundle, activate Activate) error 
 	m := &b.Manifest
 	if f.options.Examine != nil && (m.Serial > f.floor.Serial || m.Name != f.floor.Name) {
 		if err := f.options.Examine(ctx, b.Files()); err != nil {
-			return coded{CodeDecisions, err}
+			return err
 		}
 	}
 	return activate(ctx, b.Files())
@@ -509,7 +511,7 @@ const (
 	CodeStore = "store"
 	// CodeLoad: its files have errors, or a test fails.
 	CodeLoad = "load"
-	// CodeDecisions: Examine refused it.
+	// CodeDecisions: Examine refused it because of what its policies decide.
 	CodeDecisions = "decisions"
 	// CodeDirectory: a bundle of the directory cannot be served.
 	CodeDirectory = "directory"
@@ -524,6 +526,9 @@ type coded struct {
 }
 
 func (c coded) Unwrap() error { return c.error }
+
+// Refuse returns an error of [Options].Examine: the bundle changes decisions that must not change.
+func Refuse(reason error) error { return coded{CodeDecisions, reason} }
 
 // orNil returns nil if there is no error.
 func (c coded) orNil() error {

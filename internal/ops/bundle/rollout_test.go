@@ -1,7 +1,10 @@
 package bundle
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -203,6 +206,13 @@ func TestFollower_codes(t *testing.T) {
 	web, engine := newSite(t), &server{}
 	web.offer(pack(t, Manifest{Serial: 5}, project("five"), key))
 	f := follow(t, web.URL+"/shop.bundle", t.TempDir(), public, nil)
+	f.options.Examine = func(_ context.Context, files fs.FS) error {
+		text, err := fs.ReadFile(files, "tools.d/a.hcl")
+		if strings.Contains(string(text), "closed") {
+			return Refuse(errors.New("too many decisions would change"))
+		}
+		return err
+	}
 	if err := f.Start(t.Context(), engine.activate); err != nil {
 		t.Fatal(err)
 	}
@@ -216,6 +226,7 @@ func TestFollower_codes(t *testing.T) {
 		{CodeOrder, pack(t, Manifest{Serial: 4}, project("four"), key)},
 		{CodeUnusable, pack(t, Manifest{Serial: 6, MinVersion: "99.0.0"}, project("six"), key)},
 		{CodeLoad, pack(t, Manifest{Serial: 6}, project("broken"), key)},
+		{CodeDecisions, pack(t, Manifest{Serial: 6}, project("closed"), key)},
 	} {
 		web.offer(row.data)
 		_, err := f.take(t.Context(), engine.activate)

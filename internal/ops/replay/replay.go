@@ -315,15 +315,24 @@ func uriOf(c *audit.Call) string {
 }
 
 // Trial finds the recorded calls that a candidate for the policies in service would decide
-// differently than both the record and the policies in service. So a difference counts once: when
-// the policies that make it are new.
+// differently than both the record and the policies in service. So a difference counts only when
+// the policies that make it are new. Equal decisions about one principal and item count once, so that
+// a caller cannot raise the number by repeating a call.
 type Trial struct {
 	Candidate Replay
 	// Serving are the policies in service; nil if there are none.
 	Serving *Replay
-	// Changed counts the calls, and First describes the first of them, without arguments.
+	// Changed counts the decisions, and First describes the first of them, without arguments.
 	Changed int
 	First   []string
+	seen    map[changedDecision]bool
+}
+
+// changedDecision is what makes two changes equal.
+type changedDecision struct {
+	principal         [3]string // kind, issuer and ID
+	kind, name, uri   string
+	recorded, current pipeline.Verdict
 }
 
 // maxFirst bounds [Trial].First.
@@ -336,13 +345,22 @@ func (t *Trial) Add(ctx context.Context, c *audit.Call) error {
 		return err
 	}
 	if t.Serving != nil {
-		now, err := t.Serving.Compare(ctx, c)
-		if err != nil || now != nil && now.Current.Verdict == change.Current.Verdict {
+		serving, err := t.Serving.Compare(ctx, c)
+		if err != nil || serving != nil && serving.Current.Verdict == change.Current.Verdict {
 			return err
 		}
 	}
+	who := c.Caller.Principal
+	one := changedDecision{[3]string{string(who.Kind), who.Issuer, who.ID}, c.Kind, c.Name, c.URI, change.Recorded.Verdict, change.Current.Verdict}
+	if t.seen[one] {
+		return nil
+	}
+	if t.seen == nil {
+		t.seen = map[changedDecision]bool{}
+	}
+	t.seen[one] = true
 	if t.Changed++; len(t.First) < maxFirst {
-		t.First = append(t.First, fmt.Sprintf("record %d, %q: then %s, now %s", c.Seq, truncate.Start(c.Name, maxShown), change.Recorded, change.Current))
+		t.First = append(t.First, fmt.Sprintf("record %d, %q: recorded %s, with the bundle %s", c.Seq, truncate.Start(c.Name, maxShown), change.Recorded, change.Current))
 	}
 	return nil
 }
