@@ -19,9 +19,9 @@ import (
 const authorizationSpace = "oauth.authorizations"
 
 const (
-	// maxAuthorizations bounds the shared authorizations of one secret. Starts at the same moment
+	// maxSharedOfSecret bounds the shared authorizations of one secret. Starts at the same moment
 	// at several replicas may exceed it by their number.
-	maxAuthorizations = 1000
+	maxSharedOfSecret = 1000
 	// maxAuthorizationSize bounds one shared authorization, in bytes.
 	maxAuthorizationSize = 1 << 20
 )
@@ -77,11 +77,11 @@ func (a sharedAuthorizations) Get(locator string) ([]byte, error) {
 }
 
 func (a sharedAuthorizations) Full() (bool, error) {
-	names, err := a.store.PairKeys(authorizationSpace, a.name(""), "", maxAuthorizations)
+	names, err := a.store.PairKeys(authorizationSpace, a.name(""), "", maxSharedOfSecret)
 	if err != nil {
 		return false, fmt.Errorf("read authorizations: %w", err)
 	}
-	return len(names) >= maxAuthorizations, nil
+	return len(names) >= maxSharedOfSecret, nil
 }
 
 func (a sharedAuthorizations) Change(locator string, change func(old []byte, now time.Time) ([]byte, time.Time, error)) error {
@@ -118,7 +118,8 @@ func openAuthorization(seal cipher.AEAD, name string, row state.Pair) []byte {
 	return value
 }
 
-// dropAuthorizations removes the shared authorizations of the matching users.
+// dropAuthorizations removes the shared authorizations of the matching users, and those that cannot be
+// read: their users start again.
 func dropAuthorizations(store state.Store, of func(key, user string) bool) error {
 	if _, shared := store.(state.Shared); !shared {
 		return nil
@@ -139,7 +140,7 @@ func dropAuthorizations(store state.Store, of func(key, user string) bool) error
 			}
 			key, _, _ := strings.Cut(name, "\x00")
 			if user := oauth.AuthorizationUser(openAuthorization(seal, name, row)); user != "" && !of(key, user) {
-				continue // a damaged one is removed
+				continue
 			}
 			if err := store.ChangePair(authorizationSpace, name, authorizationLimits, func(state.Pair, time.Time) (state.Pair, error) { return state.Pair{}, nil }); err != nil {
 				return err

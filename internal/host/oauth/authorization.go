@@ -27,6 +27,7 @@ type UserTokens struct {
 	vault    Vault
 	renewing [renewShards]chan struct{} // each holds a token during a renewal
 
+	looking chan struct{}           // holds a token for each state that is looked up
 	sharing [renewShards]sync.Mutex // see order; locked before mu
 	storeMu sync.Mutex              // held while the vault and the cache change together; locked before sharing and mu
 
@@ -43,6 +44,8 @@ type UserTokens struct {
 const (
 	// maxAuthorizations bounds the authorizations of one client in progress.
 	maxAuthorizations = 1000
+	// maxLooking bounds the states that are looked up at the same time.
+	maxLooking = 2
 	// maxCached bounds the cache, which is cleared when it is full.
 	maxCached = 10_000
 )
@@ -71,7 +74,7 @@ func (b *Broker) Users(key string, c Client, secret func(ctx context.Context, ke
 			}
 			return same
 		})
-		u = &UserTokens{broker: b, key: key, client: c, secret: secret, vault: vault, authorizations: map[[sha256.Size]byte]*authorization{}, cache: map[string]tokenEntry{}, closed: b.closed}
+		u = &UserTokens{broker: b, key: key, client: c, secret: secret, vault: vault, authorizations: map[[sha256.Size]byte]*authorization{}, cache: map[string]tokenEntry{}, looking: make(chan struct{}, maxLooking), closed: b.closed}
 		for shard := range u.renewing {
 			u.renewing[shard] = make(chan struct{}, 1)
 		}

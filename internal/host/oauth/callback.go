@@ -121,7 +121,7 @@ func (u *UserTokens) handleCallback(w http.ResponseWriter, r *http.Request) {
 	setPageHeaders(w.Header())
 	status, page := http.StatusBadRequest, pageUnknown
 	query := r.URL.Query()
-	v, err := u.takeState(query.Get("state"))
+	v, err := u.takeState(r.Context(), query.Get("state"))
 	if err != nil {
 		status, page = http.StatusServiceUnavailable, pageAway
 	}
@@ -140,7 +140,16 @@ func (u *UserTokens) handleCallback(w http.ResponseWriter, r *http.Request) {
 
 // takeState returns the authorization of a state, or nil. A state can be used once, at one
 // replica.
-func (u *UserTokens) takeState(state string) (*authorization, error) {
+func (u *UserTokens) takeState(ctx context.Context, state string) (*authorization, error) {
+	if len(state) != stateLength && len(state) != LocatorLength+stateLength {
+		return nil, nil
+	}
+	select { // everyone can send states, and each may cost two queries of the database
+	case u.looking <- struct{}{}:
+		defer func() { <-u.looking }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	if all, err := u.shared(); err != nil || all != nil {
 		if err != nil {
 			return nil, err

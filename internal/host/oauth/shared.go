@@ -2,6 +2,7 @@ package oauth
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -64,6 +65,17 @@ var (
 
 // sharedAuthorization is the stored form of an authorization. Replicas of other versions read
 // it: the numbers of stages do not change.
+//
+// Each step is one [Authorizations].Change, so one replica makes it:
+//
+//	none → stageAtProvider                     joinAuthorization
+//	     → stageReturned                       takeShared, for leaseTimeout
+//	     → stageCodeShown, or failed stageDone showSharedCode
+//	     → stageStoring, or failed stageDone   handleSharedAnswer, for leaseTimeout
+//	     → none                                finishShared, after the vault has the token
+//
+// A drop of tokens removes the row at any step. The replica at work then gets errUnchanged, and
+// removes the token that it has stored.
 type sharedAuthorization struct {
 	User        string         `json:"user"`
 	DisplayName string         `json:"display_name"`
@@ -71,10 +83,10 @@ type sharedAuthorization struct {
 	Verifier    string         `json:"verifier"`
 	Page        []byte         `json:"page"`
 	Stage       stage          `json:"stage"`
-	Until       time.Time      `json:"until"` // in the clock of the store
-	Mark        string         `json:"mark,omitempty"`
+	Until       time.Time      `json:"until"`          // in the clock of the store
+	Mark        string         `json:"mark,omitempty"` // shown beside the code
 	Code        string         `json:"code,omitempty"`
-	Attempts    int            `json:"attempts,omitempty"`
+	Attempts    int            `json:"attempts,omitempty"` // left
 	Token       string         `json:"token,omitempty"`
 	Life        time.Duration  `json:"life,omitempty"`
 	Refresh     string         `json:"refresh,omitempty"`
@@ -211,41 +223,43 @@ func (u *UserTokens) change(all Authorizations, locator string, change func(s *s
 func (u *UserTokens) adopt(locator string, s *sharedAuthorization) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	var now *authorization
+	var current *authorization
 	if s != nil {
-		now = u.local(s, locator)
+		current = u.local(s, locator)
 	}
 	for state, v := range u.authorizations {
 		switch {
 		case v.locator != locator:
-		case now != nil && v.state == now.state:
-			progress := v.stage != now.stage || v.attemptsLeft != now.attemptsLeft
-			v.expires, v.err, v.token, v.code, v.attemptsLeft, v.forms = now.expires, now.err, now.token, now.code, now.attemptsLeft, now.forms
+		case current != nil && v.state == current.state:
+			progress := v.stage != current.stage || v.attemptsLeft != current.attemptsLeft
+			v.expires, v.err, v.token, v.code, v.attemptsLeft, v.forms = current.expires, current.err, current.token, current.code, current.attemptsLeft, current.forms
 			if progress {
-				u.advance(v, now.stage)
+				u.advance(v, current.stage)
 			}
-			now = nil
+			current = nil
 		default:
 			delete(u.authorizations, state)
 			v.err, v.token = errNoCallback, token{}
 			u.advance(v, stageDone)
 		}
 	}
-	if now == nil || u.closed {
+	if current == nil || u.closed {
 		return
 	}
-	for state, v := range u.authorizations { // copies of ended ones may fill the memory; waiting calls read again
+	for state, v := range u.authorizations { // makes room by removing any copies: their waiting calls wake, and read the store again
 		if len(u.authorizations) < maxAuthorizations {
 			break
 		}
 		delete(u.authorizations, state)
 		u.advance(v, v.stage)
 	}
-	u.authorizations[now.state] = now
+	u.authorizations[current.state] = current
 	u.scheduleCleanUp()
 }
 
-// joinAuthorization is authorization for shared ones.
+// joinAuthorization returns the shared authorization of a caller, its stage (stageSent for one that
+// this call started), and a channel that is closed on progress. It starts one if there is none. After
+// errAgain, the caller calls again.
 func (u *UserTokens) joinAuthorization(all Authorizations, who Caller) (v *authorization, at stage, further <-chan struct{}, err error) {
 	locator := all.Locator(who.User)
 	s, err := u.sync(all, locator)
@@ -261,10 +275,10 @@ func (u *UserTokens) joinAuthorization(all Authorizations, who Caller) (v *autho
 	var started [sha256.Size]byte
 	if s == nil || s.Stage == stageDone && !who.Prompted {
 		if there, err := u.reload(who.User); err != nil || there {
-			return nil, stageSent, nil, cmpErr(err, errAgain)
+			return nil, stageSent, nil, cmp.Or[error](err, errAgain)
 		}
 		if full, err := all.Full(); err != nil || full {
-			return nil, stageSent, nil, cmpErr(err, errTooManyAuthorizations)
+			return nil, stageSent, nil, cmp.Or[error](err, errTooManyAuthorizations)
 		}
 		mine, state := u.newSharedAuthorization(who, locator)
 		err := u.change(all, locator, func(s *sharedAuthorization, now time.Time) (*sharedAuthorization, error) {
@@ -295,13 +309,6 @@ func (u *UserTokens) joinAuthorization(all Authorizations, who Caller) (v *autho
 		}
 	}
 	return nil, stageSent, nil, errAgain
-}
-
-func cmpErr(err, otherwise error) error {
-	if err != nil {
-		return err
-	}
-	return otherwise
 }
 
 // reload reads the token of a user again, and reports whether there is one: another replica may
@@ -441,17 +448,17 @@ func (u *UserTokens) handleSharedAnswer(all Authorizations, user string, params 
 	}
 }
 
-// finishShared removes a shared authorization whose token was stored. It returns false if
+// finishShared removes a shared authorization whose token was stored. The error is errNoCallback if
 // another replica has dropped it.
-func (u *UserTokens) finishShared(v *authorization) bool {
+func (u *UserTokens) finishShared(v *authorization) error {
 	all, err := u.shared()
-	if err != nil || all == nil {
-		return true // it expires
+	if err == nil && all != nil {
+		err = u.change(all, v.locator, func(s *sharedAuthorization, _ time.Time) (*sharedAuthorization, error) {
+			if !s.is(v.state, stageStoring) {
+				return nil, errNoCallback
+			}
+			return nil, nil
+		})
 	}
-	return !errors.Is(u.change(all, v.locator, func(s *sharedAuthorization, _ time.Time) (*sharedAuthorization, error) {
-		if !s.is(v.state, stageStoring) {
-			return nil, errUnchanged
-		}
-		return nil, nil
-	}), errUnchanged)
+	return err
 }

@@ -107,10 +107,12 @@ func (u *UserTokens) storeFirst(v *authorization, got token) error {
 		u.broker.options.OnTokenLost(u.key, v.caller.User, LossNotStored)
 		return err
 	}
-	if v.locator != "" && !u.finishShared(v) {
-		u.broker.options.OnTokenLost(u.key, v.caller.User, LossNotStored)
-		_, err := u.vault.Replace(v.caller.User, nil, k.isIn)
-		return cmpErr(err, errNoCallback)
+	if v.locator != "" {
+		if err := u.finishShared(v); err != nil { // perhaps it was dropped, so the token must not stay
+			u.broker.options.OnTokenLost(u.key, v.caller.User, LossNotStored)
+			_, _ = u.vault.Replace(v.caller.User, nil, k.isIn)
+			return err
+		}
 	}
 	u.cacheNew(v.caller.User, k, drops)
 	return nil
