@@ -170,7 +170,7 @@ func (l *link) serve(states *state.Lazy) error {
 	go func() {
 		defer close(l.ended)
 		if err := l.server.Serve(limited); !errors.Is(err, http.ErrServerClosed) {
-			l.logger.Error("serve other replicas", slog.String("error", err.Error()))
+			l.logger.Error("listener for replicas ended", slog.String("error", err.Error()))
 		}
 	}()
 	if err := states.Announce(state.Endpoint{Process: l.process, Address: l.address}); err != nil {

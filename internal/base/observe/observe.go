@@ -104,7 +104,8 @@ const (
 	ForwardedBroken = "broken"
 	// ForwardedCanceled: the client disconnected first, or this replica shut down.
 	ForwardedCanceled = "canceled"
-	// ForwardedRejected: the session is of another principal, or the request was invalid.
+	// ForwardedRejected: the credential was refused, the session is of another principal, or the request
+	// was invalid.
 	ForwardedRejected = "rejected"
 )
 

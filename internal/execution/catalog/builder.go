@@ -279,7 +279,7 @@ const maxRereads = 5
 
 // Build reads the changed files, parses and compiles new definitions, and links them with the
 // registered items. If a mounted volume or a linked directory is replaced meanwhile, Build starts
-// again, so that the result does not mix old and new files.
+// again, at most maxRereads times, so that the result does not mix old and new files.
 func (b *Builder) Build(change Change, registered []*Item) Result {
 	result := b.build(change, registered)
 	for i := 0; i < maxRereads && (b.tree.Swapped() || b.config.Swapped()); i++ {

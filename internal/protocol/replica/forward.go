@@ -44,8 +44,8 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// Forwarder sends requests for the sessions of other processes to their owner, once. It is safe for
-// concurrent use.
+// Forwarder sends requests for the sessions of other processes to their owner: a POST or DELETE at most
+// once. It is safe for concurrent use.
 type Forwarder struct {
 	// fixed at creation
 	options   Options
@@ -252,8 +252,8 @@ func (f *forwarding) watch(ctx context.Context) {
 	}
 }
 
-// removed are headers of a request that are of no use to the owner. The transport would repeat a
-// request with a key.
+// removed are headers of a request that are of no use to the owner. With Idempotency-Key, the transport
+// would repeat a POST.
 var removed = [...]string{"Connection", "Upgrade", "Te", "Expect", "Idempotency-Key", "X-Idempotency-Key"}
 
 // rewrite makes the request for the owner. The client chooses neither its URL nor its evidence.

@@ -1,9 +1,10 @@
 // Package replica lets the replicas of a fleet recognize each other and the sessions of each other.
 //
 // [Keys] come from the secret that all replicas share. Their TLS configurations accept only a peer with
-// the same secret, so that no certificates need to be distributed. A [SessionID] seals the replica that
+// the same secret, so that no certificates need to be distributed. A [SessionID] seals the process that
 // has a legacy session, and the principal of the session: a client can neither read nor choose them, and
-// a replica knows without a look-up where to forward a request, and for whom.
+// a replica knows without a look-up where to forward a request, and for whom. A [Forwarder] sends
+// requests for sessions of other processes to their owner.
 package replica
 
 import (

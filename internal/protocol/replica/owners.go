@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// ownersMaxAge is the age of the list after which a look-up makes it be read again, beside.
+	// ownersMaxAge is the age from which a look-up also starts to read the list again. It does not wait
+	// for that if the process is known.
 	ownersMaxAge = 2 * time.Second
-	// ownersPause is the time from one read to the next: requests for replicas that are gone cannot
-	// make them more frequent.
+	// ownersPause is the least time between two reads: look-ups of processes that are gone share them.
 	ownersPause = 100 * time.Millisecond
 )
 

@@ -12,7 +12,8 @@ import (
 
 // SessionID says where a legacy session is, and whose it is.
 type SessionID struct {
-	// Owner is the id of the replica that has the session.
+	// Owner is the [Options].Process of the owner. It is not state.Replica.ID, which changes after the
+	// replica was presumed dead.
 	Owner     string
 	principal [sha256.Size]byte
 }
@@ -23,7 +24,7 @@ func (id SessionID) BelongsTo(p identity.Principal) bool { return id.principal =
 const (
 	// idPrefix marks sealed ids: a server without replicas makes ids without a dot.
 	idPrefix = "r1."
-	// MaxOwner bounds the id of a replica, in bytes.
+	// MaxOwner bounds the id of a process, in bytes.
 	MaxOwner = 64
 	// uniqueBytes make an id unique, and impossible to guess.
 	uniqueBytes = 16
@@ -35,7 +36,7 @@ const (
 
 var idEncoding = base64.RawURLEncoding.Strict()
 
-// SealSessionID returns a new id for a session of a replica: printable ASCII that needs no escape in a
+// SealSessionID returns a new id for a session of a process: printable ASCII that needs no escape in a
 // header or a URL. ok is false if the owner is empty or longer than [MaxOwner].
 func (k *Keys) SealSessionID(owner string, p identity.Principal) (id string, ok bool) {
 	if owner == "" || len(owner) > MaxOwner {
