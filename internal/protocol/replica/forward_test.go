@@ -210,6 +210,7 @@ func TestForwarder_ownerGone(t *testing.T) {
 
 // TestForwarder_ownerSilent: the system accepts connections of a process that is stopped.
 func TestForwarder_ownerSilent(t *testing.T) {
+	t.Parallel() // it takes until the forwarder gives up
 	l := newLab(t, secret)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
