@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -153,9 +154,15 @@ limit "idle" { rate = "100/s" }
 
 // Outcomes of calls are counted only for reports.
 func TestOutcomes(t *testing.T) {
+	outcomes := func(ok, invalid, notFound uint64) map[string]uint64 {
+		return map[string]uint64{
+			"ok": ok, "input_required": 0, "rehearsed": 0,
+			"INVALID_INPUT": invalid, "TOOL_NOT_FOUND": notFound, "POLICY_DENIED": 0, "EXECUTION_ERROR": 0, "TIMEOUT": 0,
+		}
+	}
 	for config, want := range map[string]map[string]uint64{
-		`server {}`: {"ok": 0, "INVALID_INPUT": 0, "TOOL_NOT_FOUND": 0},
-		`report { url = "https://fleet.example.com" }`: {"ok": 2, "INVALID_INPUT": 1, "TOOL_NOT_FOUND": 3},
+		`server {}`: outcomes(0, 0, 0),
+		`report { url = "https://fleet.example.com" }`: outcomes(2, 1, 3),
 	} {
 		s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", config), Tools: files("t.hcl", `tool "one" { run = "return 1" }`)}})
 		s.Execute(t.Context(), toolCall("one", `{"made_up":1}`))
@@ -165,11 +172,8 @@ func TestOutcomes(t *testing.T) {
 		for range 3 {
 			s.Execute(t.Context(), toolCall("none", `{}`))
 		}
-		got := s.Inside().Outcomes()
-		for outcome := range got {
-			if got[outcome] != want[outcome] {
-				t.Errorf("%s: %d calls with %s", config, got[outcome], outcome)
-			}
+		if got := s.Inside().Outcomes(); !maps.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", config, got, want)
 		}
 	}
 }
