@@ -145,20 +145,26 @@ func TestMigrations_besideOlderReplica(t *testing.T) {
 	old := &olderReplica{store: opened(t, state.Database{URL: url}, state.Options{}, older)}
 	var worker sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
+	did := make(chan struct{}) // receives while the test waits
 	worker.Go(func() {
+		defer close(did)
 		for n := 0; ctx.Err() == nil; n++ {
 			if err := old.work(n); err != nil {
 				t.Errorf("the older replica: %v", err)
 				return
 			}
 			old.done.Add(1)
+			select {
+			case did <- struct{}{}:
+			default:
+			}
 		}
 	})
 	defer worker.Wait()
 	defer stop()
-	wait := func(times int64) {
-		for from := old.done.Load(); old.done.Load() < from+times && !t.Failed(); {
-			time.Sleep(time.Millisecond)
+	wait := func(times int) {
+		for range times {
+			<-did
 		}
 	}
 	wait(5)
