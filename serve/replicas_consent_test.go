@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/extensions/federation"
@@ -174,10 +175,16 @@ func TestReplicas_consent(t *testing.T) {
 		if again := f.call(2, "ada", ""); again.params.URL != page.params.URL {
 			t.Errorf("another server sends ada to another page: %s", again.text)
 		}
-		waiting := make(chan prompted)
-		go func() { waiting <- f.answer(0, "ada", page, "") }() // waits for the browser
+		waiting := make(chan prompted, 1)
+		go func() {
+			defer close(waiting)                    // if the answer fails the test
+			waiting <- f.answer(0, "ada", page, "") // waits for the browser
+		}()
 		_, shown := f.visit(1, "ada", page)
-		form := <-waiting
+		form, ok := <-waiting
+		if !ok {
+			return
+		}
 		f.want(form, "Enter the code")
 		wrong := f.answer(1, "ada", form, "AAAA-AAAA")
 		f.want(wrong, "Attempts left: 2")
@@ -246,9 +253,9 @@ func TestReplicas_consent(t *testing.T) {
 		if err := f.database.Restart(); err != nil {
 			t.Fatal(err)
 		}
-		var status int
-		var shown string
-		for status = http.StatusServiceUnavailable; status == http.StatusServiceUnavailable; {
+		status, shown := f.visit(1, "bob", page)
+		for end := time.Now().Add(time.Minute); status == http.StatusServiceUnavailable && time.Now().Before(end); {
+			time.Sleep(20 * time.Millisecond) // nothing signals that the server is connected again
 			status, shown = f.visit(1, "bob", page)
 		}
 		if codeIn(shown) == "" {

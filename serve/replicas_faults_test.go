@@ -318,9 +318,22 @@ func TestReplicas_taskUnread(t *testing.T) {
 	follower := taskClient{t, newReplica(t, database, endlessTask, engine.Options{Extensions: []engine.Extension{u}})}
 	made := runner.call("stuck", "{}")
 	<-started
-	heard := make(chan task)
-	go func() { heard <- follower.until(made.ID, "cancelled") }()
-	for range 2 { // to subscribe, and to report the present state
+	var got task
+	var err error
+	notified, heard := make(chan struct{}, 100), make(chan struct{})
+	go func() {
+		defer close(heard)
+		got, err = follower.listen(made.ID, func(now task) bool {
+			notified <- struct{}{}
+			return now.Status == "cancelled"
+		})
+	}()
+	select {
+	case <-notified: // of the present state
+	case <-heard:
+		t.Fatalf("got %+v, %v", got, err)
+	}
+	for len(u.reads) > 0 {
 		if err := <-u.reads; err != nil {
 			t.Fatal(err)
 		}
@@ -328,11 +341,15 @@ func TestReplicas_taskUnread(t *testing.T) {
 	u.away.Store(true)
 	runner.send("tasks/cancel", made.ID, fmt.Sprintf(`"taskId":%q`, made.ID))
 	<-ended
-	for err := error(nil); err == nil; {
-		err = <-u.reads
+	for unread := error(nil); unread == nil; {
+		select {
+		case unread = <-u.reads:
+		case <-heard:
+			t.Fatalf("got %+v, %v", got, err)
+		}
 	}
 	u.away.Store(false)
-	if got := <-heard; got.Status != "cancelled" {
-		t.Errorf("got %+v", got)
+	if <-heard; err != nil {
+		t.Error(err)
 	}
 }

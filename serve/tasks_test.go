@@ -363,12 +363,21 @@ func (c taskClient) answer(of task, content string) []byte {
 // until subscribes to a task and returns it when it has one of the statuses.
 func (c taskClient) until(id string, statuses ...string) task {
 	c.Helper()
+	got, err := c.listen(id, func(got task) bool { return slices.Contains(statuses, got.Status) })
+	if err != nil {
+		c.Fatalf("%s was not %v: %v", id, statuses, err)
+	}
+	return got
+}
+
+// listen subscribes to a task and returns it once stop returns true for a notification.
+func (c taskClient) listen(id string, stop func(task) bool) (task, error) {
 	ctx, cancel := context.WithCancel(c.Context())
 	defer cancel()
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{%s,"notifications":{"taskIds":[%q]}}}`, metaTasks, id)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url+"/mcp", strings.NewReader(body))
 	if err != nil {
-		c.Fatal(err)
+		return task{}, err
 	}
 	for name, value := range map[string]string{
 		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",
@@ -378,7 +387,7 @@ func (c taskClient) until(id string, statuses ...string) task {
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		c.Fatal(err)
+		return task{}, err
 	}
 	defer response.Body.Close()
 	lines := bufio.NewScanner(response.Body)
@@ -389,12 +398,11 @@ func (c taskClient) until(id string, statuses ...string) task {
 			Method string
 			Params task
 		}
-		if ok && json.Unmarshal([]byte(data), &notified) == nil && notified.Method == "notifications/tasks" && slices.Contains(statuses, notified.Params.Status) {
-			return notified.Params
+		if ok && json.Unmarshal([]byte(data), &notified) == nil && notified.Method == "notifications/tasks" && stop(notified.Params) {
+			return notified.Params, nil
 		}
 	}
-	c.Fatalf("the stream ended before %s was %v: %v", id, statuses, lines.Err())
-	return task{}
+	return task{}, fmt.Errorf("the stream ended: %v", lines.Err())
 }
 
 // newStoredTasks returns a front with its state in a file, and its shutdown function.
