@@ -590,7 +590,7 @@ func TestReplica_withoutBlock(t *testing.T) {
 	}
 }
 
-// A call in a session of another server costs at most twice as much as one in a session of the same.
+// BenchmarkReplica compares a call in a session of the same server with one in a session of another.
 func BenchmarkReplica(b *testing.B) {
 	members := newFleet(b, "")
 	session := openSession(b, members[0].url, nil)
