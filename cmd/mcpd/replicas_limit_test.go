@@ -173,7 +173,7 @@ func (w *limitWitness) noteFault(from time.Time) {
 }
 
 // checkAway calls each replica while the database is away: on_store_failure decides.
-func (w *limitWitness) checkAway(f *fleet, c *fleetClient) {
+func (w *limitWitness) checkAway(c *fleetClient) {
 	var all sync.WaitGroup
 	for i, d := range c.direct() {
 		if d == nil {

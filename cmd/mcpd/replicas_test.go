@@ -182,7 +182,7 @@ func TestReplicas_nothingTwiceNothingLost(t *testing.T) {
 		})
 	}
 	probe, limited := client("probe", 100, time.Second), client("limited", 101, patience)
-	f.whileAway = func() { limits.checkAway(f, limited) }
+	f.whileAway = func() { limits.checkAway(limited) }
 	subscribers, news, unsubscribe := f.startSubscribers(client("subscribers", 102, patience))
 	defer unsubscribe()
 	recovers := func(after string) {
