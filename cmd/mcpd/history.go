@@ -91,7 +91,7 @@ the files on disk have errors and do not serve, "previous" is the one that serve
 			if err := p.change(nil, row.Files); err != nil {
 				return findingsError("%v", err)
 			}
-			_, err = fmt.Fprintf(e.stdout, "%s of revision %.12s in %s\n", count(len(row.Files), "file"), sanitize(row.Revision.Revision), sanitize(args[1]))
+			_, err = fmt.Fprintf(e.stdout, "%s of revision %.12s in %s\n", count(len(row.Files), "file"), sanitize(row.Entry.Revision), sanitize(args[1]))
 			return err
 		},
 	}

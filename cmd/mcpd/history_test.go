@@ -399,9 +399,9 @@ func treeOf(t *testing.T, dir string) map[string][]byte {
 func TestRecorder_queue(t *testing.T) {
 	t.Parallel()
 	h := recorder{wake: make(chan struct{}, 1)}
-	for i := range history.Revisions + 2 {
+	for i := range history.MaxRevisions + 2 {
 		r := &history.Revision{Name: fmt.Sprint(i), Files: map[string][]byte{"mcpd.hcl": fmt.Append(nil, i/4)}}
-		if dropped := h.queue(r); (dropped != nil) != (i >= history.Revisions) || dropped != nil && dropped.Name != fmt.Sprint(i-history.Revisions) {
+		if dropped := h.queue(r); (dropped != nil) != (i >= history.MaxRevisions) || dropped != nil && dropped.Name != fmt.Sprint(i-history.MaxRevisions) {
 			t.Errorf("revision %d: dropped %+v", i, dropped)
 		}
 	}

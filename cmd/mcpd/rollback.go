@@ -59,7 +59,7 @@ func (a *controlClientFlags) rollback(ctx context.Context, e env, revision strin
 	if err != nil {
 		return err
 	}
-	short := sanitize(fmt.Sprintf("%.12s", row.Revision.Revision))
+	short := sanitize(fmt.Sprintf("%.12s", row.Entry.Revision))
 	switch changes := history.Changes(row.Serving, history.SumsOf(row.Files)); {
 	case row.Bundle || a.files.dir != "": // the server must not lead to the files of another one
 		return findingsError("serial numbers of bundles only grow; build a new bundle from the earlier files, and sign it:\n  mcpd history export %s DIR --bundle-dir %s\n  mcpd bundle build DIR -o FILE --name NAME --serial N\n  mcpd bundle sign FILE --key FILE", short, sanitize(a.files.dir))

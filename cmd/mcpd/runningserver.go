@@ -101,7 +101,7 @@ func (o *runningServer) run(ctx context.Context, watcher *watch.Watcher, hup <-c
 		}
 	})
 	if o.control != nil { // it answers requests for the history
-		o.history.existed = o.flags.stateExists(o.env, o.server)
+		o.history.inUse = o.flags.stateExists(o.env, o.server)
 		o.noteRevision() // before the first reload
 		busy.Go(func() { o.recordHistory(living) })
 	}

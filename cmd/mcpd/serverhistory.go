@@ -22,7 +22,7 @@ type recorder struct {
 	// guarded by mu
 	mu      sync.Mutex
 	pending []*history.Revision // not stored yet, oldest first
-	existed bool                // the store is used anyway
+	inUse   bool                // something else uses the store, or it has been opened
 }
 
 // noteRevision queues the serving revision for the history; reloading is held, or nothing reloads
@@ -55,7 +55,7 @@ func (o *runningServer) project() map[string][]byte {
 func (h *recorder) queue(r *history.Revision) (dropped *history.Revision) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.pending = append(h.pending, r); len(h.pending) > history.Revisions {
+	if h.pending = append(h.pending, r); len(h.pending) > history.MaxRevisions {
 		dropped = h.pending[0]
 		h.pending = slices.Delete(h.pending, 0, 1)
 	}
@@ -83,7 +83,7 @@ func (h *recorder) merge() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.pending = slices.DeleteFunc(h.pending, func(r *history.Revision) bool { return same[r] })
-	return h.existed || len(h.pending) > 1
+	return h.inUse || len(h.pending) > 1
 }
 
 // recordHistory stores queued revisions until ctx ends.
@@ -136,7 +136,7 @@ func (o *runningServer) storeHistory() (state.Pairs, error) {
 func (h *recorder) next() *history.Revision {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.existed = true
+	h.inUse = true
 	if len(h.pending) == 0 {
 		return nil
 	}
@@ -150,8 +150,8 @@ type historyRow struct {
 
 // filesRow has the files of a revision for the verbs history export and rollback.
 type filesRow struct {
-	Revision history.Entry     `json:"revision"`
-	Files    map[string][]byte `json:"files"`
+	Entry history.Entry     `json:"revision"`
+	Files map[string][]byte `json:"files"`
 	// Serving has the digests of the files in service; nil if the files on disk were refused since.
 	Serving history.Sums `json:"serving"`
 	Bundle  bool         `json:"bundle"`
@@ -175,12 +175,12 @@ func (o *runningServer) answerHistory(r control.Request) (any, error) {
 		row.Serving = history.SumsOf(files)
 	}
 	if r.Revision == control.Previous {
-		row.Revision, err = o.previous(entries, row.Serving)
+		row.Entry, err = o.previous(entries, row.Serving)
 	} else {
-		row.Revision, err = history.Find(entries, r.Revision)
+		row.Entry, err = history.Find(entries, r.Revision)
 	}
 	if err == nil {
-		row.Files, err = history.Read(store, row.Revision)
+		row.Files, err = history.Read(store, row.Entry)
 	}
 	if err != nil {
 		return nil, err

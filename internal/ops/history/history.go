@@ -29,8 +29,8 @@ import (
 
 // Limits of a history.
 const (
-	// Revisions is the number of revisions that are stored.
-	Revisions = 10
+	// MaxRevisions is the number of revisions that are stored.
+	MaxRevisions = 10
 	// maxStored bounds the compressed files of all revisions, in bytes. The oldest are dropped
 	// first. A revision with more than maxSize bytes or maxFiles files is listed without them.
 	maxStored = 16 << 20
@@ -50,7 +50,7 @@ const (
 	filesPrefix = "files/"
 )
 
-var room = state.Room{Keys: 4 * Revisions, Bytes: 2*maxStored + maxIndex}
+var room = state.Room{Keys: 4 * MaxRevisions, Bytes: 2*maxStored + maxIndex}
 
 var (
 	// ErrDamaged is the error for stored data that mcpd did not write.
@@ -229,7 +229,7 @@ func bounded(entries []Entry) []Entry {
 		if !known[e.Digest] {
 			stored += e.Stored
 		}
-		if known[e.Digest] = true; i == Revisions || stored > maxStored {
+		if known[e.Digest] = true; i == MaxRevisions || stored > maxStored {
 			return entries[:i]
 		}
 	}
@@ -297,7 +297,7 @@ func decodeIndex(text []byte) (entries []Entry, err error) {
 	if text == nil {
 		return nil, nil
 	}
-	if jsonguard.Check(text, jsonguard.Limits{Bytes: maxIndex, Depth: 8, Tokens: 10_000}) != nil || json.Unmarshal(text, &entries) != nil || len(entries) > Revisions {
+	if jsonguard.Check(text, jsonguard.Limits{Bytes: maxIndex, Depth: 8, Tokens: 10_000}) != nil || json.Unmarshal(text, &entries) != nil || len(entries) > MaxRevisions {
 		return nil, ErrDamaged
 	}
 	for _, e := range entries {

@@ -39,13 +39,13 @@ func list(t *testing.T, s state.Store) []history.Entry {
 
 func TestAdd_keepsTheLastRevisions(t *testing.T) {
 	s := store(t)
-	for i := range history.Revisions + 5 {
+	for i := range history.MaxRevisions + 5 {
 		for range 2 { // two replicas
 			add(t, s, fmt.Sprint("r", i), map[string][]byte{"mcpd.hcl": nil, "tools.d/a.hcl": fmt.Append(nil, i)})
 		}
 	}
 	entries := list(t, s)
-	if len(entries) != history.Revisions || entries[0].Revision != "r14" || entries[9].Revision != "r5" {
+	if len(entries) != history.MaxRevisions || entries[0].Revision != "r14" || entries[9].Revision != "r5" {
 		t.Fatalf("entries: %+v", entries)
 	}
 	if e := entries[0]; e.Added != 0 || e.Changed != 1 || e.Removed != 0 || strings.Join(e.Names, " ") != "~tools.d/a.hcl" {
@@ -56,7 +56,7 @@ func TestAdd_keepsTheLastRevisions(t *testing.T) {
 		t.Errorf("files %q, error %v", files, err)
 	}
 	keys, err := s.PairKeys("history", "files/", "", 100)
-	if err != nil || len(keys) != history.Revisions {
+	if err != nil || len(keys) != history.MaxRevisions {
 		t.Errorf("%d stored contents, error %v", len(keys), err)
 	}
 }
