@@ -173,9 +173,9 @@ func (f *Follower) Start(ctx context.Context, activate Activate) error {
 		if _, err := f.take(ctx, activate); err != nil {
 			return fmt.Errorf("no bundle to serve: %w", err)
 		}
-		f.report(nil)
+		f.setProblem(nil)
 	} else if problem != nil {
-		f.report(problem)
+		f.setProblem(problem)
 	}
 	return nil
 }
@@ -270,7 +270,7 @@ func (f *Follower) Run(ctx context.Context, activate Activate) {
 		if ctx.Err() != nil {
 			return
 		}
-		f.report(err)
+		f.setProblem(err)
 		delay := f.options.Poll - f.options.Poll/10 + rand.N(f.options.Poll/5+1) // servers started together spread
 		if held && err == nil {
 			delay = min(delay, time.Second) // the server already waited
@@ -472,8 +472,8 @@ func (f *Follower) save() {
 	f.unsaved = false
 }
 
-// report publishes the result of a check, and logs a problem when it is new.
-func (f *Follower) report(err error) {
+// setProblem publishes the error of a check, or nil, and logs it when it is new.
+func (f *Follower) setProblem(err error) {
 	f.mu.Lock()
 	before, now := f.status.Problem, ""
 	if err != nil {

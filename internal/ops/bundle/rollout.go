@@ -68,13 +68,13 @@ func (m *Manifest) Selects(id string, labels map[string]string) bool {
 			return false
 		}
 	}
-	return m.place(id) < uint64(m.Rollout.Percent)
+	return m.percentile(id) < uint64(m.Rollout.Percent)
 }
 
-// place returns the percentile of an appliance, from 0 to 99. It is the SHA-256 of these lines,
+// percentile returns a number from 0 to 99 for an appliance. It is the SHA-256 of these lines,
 // whose first 8 bytes are a big-endian number, modulo 100: "mcpd-rollout/1", the name of the
 // bundle, the path, a space and the digest of each file, and the ID without a line feed.
-func (m *Manifest) place(id string) uint64 {
+func (m *Manifest) percentile(id string) uint64 {
 	var text strings.Builder
 	text.WriteString("mcpd-rollout/1\n" + m.Name + "\n")
 	for _, f := range m.Files {

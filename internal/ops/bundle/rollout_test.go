@@ -58,15 +58,15 @@ func TestRollout_growsWithPercentage(t *testing.T) {
 	}
 }
 
-// TestRollout_place fixes the documented hash.
-func TestRollout_place(t *testing.T) {
+// TestRollout_percentile fixes the documented hash.
+func TestRollout_percentile(t *testing.T) {
 	m := Manifest{Name: "shop", Files: []File{{Path: "mcpd.hcl", Size: 25, SHA256: "baad5db8ef62a61417d23a09ee2919ddc632efeaedff732e2b0a692b1eff28be"}}}
-	var places []uint64
+	var percentiles []uint64
 	for _, id := range []string{"kiosk-1", "kiosk-2", "kiosk-3"} {
-		places = append(places, m.place(id))
+		percentiles = append(percentiles, m.percentile(id))
 	}
-	if want := []uint64{73, 79, 81}; !slices.Equal(places, want) {
-		t.Errorf("places %v, want %v", places, want)
+	if want := []uint64{73, 79, 81}; !slices.Equal(percentiles, want) {
+		t.Errorf("percentiles %v, want %v", percentiles, want)
 	}
 }
 
@@ -230,18 +230,18 @@ func TestFollower_codes(t *testing.T) {
 	} {
 		web.offer(row.data)
 		_, err := f.take(t.Context(), engine.activate)
-		f.report(err)
+		f.setProblem(err)
 		if s := f.Status(); s.Code != row.code || s.Problem == "" || s.Serial != 5 || (len(s.Files) == 1) != (row.code == CodeLoad) {
 			t.Errorf("%s: %+v", row.code, s)
 		}
 	}
 	web.Close()
 	_, err := f.take(t.Context(), engine.activate)
-	f.report(err)
+	f.setProblem(err)
 	if s := f.Status(); s.Code != CodeFetch || len(s.Files) != 0 {
 		t.Errorf("closed site: %+v", s)
 	}
-	f.report(nil)
+	f.setProblem(nil)
 	if s := f.Status(); s.Code != "" || s.Problem != "" {
 		t.Errorf("in order again: %+v", s)
 	}
