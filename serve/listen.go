@@ -39,7 +39,7 @@ func (f *Front) bind(server *http.Server, l engine.Listen) (net.Listener, error)
 		}
 		server.ConnContext = encrypted.ConnContext
 		if link := f.link.Load(); link != nil {
-			link.verifier = encrypted
+			link.clientTLS = encrypted
 		}
 	}
 	mode := httpguard.SocketModeOwner

@@ -34,8 +34,8 @@ type link struct {
 	address   string // for the other replicas
 	listener  net.Listener
 	server    *http.Server
-	// verifier is the TLS of the listener for clients, or nil.
-	verifier *authn.TLS
+	// clientTLS is the TLS of the listener for clients, or nil.
+	clientTLS *authn.TLS
 
 	ended chan struct{} // closed when server has returned; nil before it serves
 }
@@ -52,14 +52,14 @@ func (f *Front) newSessionID(p identity.Principal) string {
 // Otherwise it returns nil.
 func (f *Front) openLink() (*link, error) {
 	states := f.engine.Inside().States()
-	if states.Listener == nil {
+	if states.ReplicaConfig == nil {
 		return nil, nil
 	}
-	block := states.Listener()
-	if block == nil {
+	config := states.ReplicaConfig()
+	if config == nil {
 		return nil, nil
 	}
-	l, err := f.newLink(states, *block)
+	l, err := f.newLink(states, *config)
 	if err != nil {
 		return nil, fmt.Errorf("serve other replicas: %w", err)
 	}
@@ -67,7 +67,7 @@ func (f *Front) openLink() (*link, error) {
 	return l, nil
 }
 
-func (f *Front) newLink(states *state.Lazy, block state.Listener) (*link, error) {
+func (f *Front) newLink(states *state.Lazy, config state.ReplicaConfig) (*link, error) {
 	if _, err := states.Open(); err != nil {
 		return nil, err
 	}
@@ -75,11 +75,11 @@ func (f *Front) newLink(states *state.Lazy, block state.Listener) (*link, error)
 	if err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("tcp", block.Listen)
+	listener, err := net.Listen("tcp", config.Listen)
 	if err != nil {
 		return nil, err
 	}
-	l := &link{logger: f.engine.Logger(), keys: keys, process: rand.Text(), address: block.Address, listener: listener}
+	l := &link{logger: f.engine.Logger(), keys: keys, process: rand.Text(), address: config.Address, listener: listener}
 	if l.address == "" {
 		if l.address, err = defaultAddress(listener.Addr().(*net.TCPAddr), states.LocalIP); err != nil {
 			return nil, errors.Join(err, listener.Close())
@@ -112,9 +112,9 @@ func defaultAddress(bound *net.TCPAddr, localIP func() (ip netip.Addr, err error
 	return net.JoinHostPort(ip.String(), strconv.Itoa(bound.Port)), nil
 }
 
-// connect makes the routes of sessions forward requests, and the link serve those that others forward.
-// The latter are never forwarded again.
-func (l *link) connect(routes []route, guard *httpguard.Guard) {
+// forwardSessions makes the routes of sessions forward requests, and the link serve those that others
+// forward. The latter are never forwarded again.
+func (l *link) forwardSessions(routes []route, guard *httpguard.Guard) {
 	mux := http.NewServeMux()
 	for i, r := range routes {
 		switch r.pattern {
@@ -149,7 +149,7 @@ func (l *link) accept(next http.Handler) http.Handler {
 		}
 		var client *http.Request
 		if err == nil {
-			client, err = evidence.Request(r, l.verifier)
+			client, err = evidence.Request(r, l.clientTLS)
 		}
 		if err != nil {
 			l.logger.Debug("reject request of replica", slog.String("error", err.Error()), slog.String("request_id", httpheader.RequestIDOf(r.Header)))

@@ -146,7 +146,7 @@ func (f *Front) handler(l engine.Listen) (http.Handler, error) {
 	mux, endpoint := http.NewServeMux(), http.Handler(nil)
 	routes := f.routes(guard.Bodies(), httpguard.NewBudget(0))
 	if link := f.link.Load(); link != nil {
-		link.connect(routes, guard)
+		link.forwardSessions(routes, guard)
 	}
 	for _, r := range routes {
 		if mux.Handle(r.pattern, r.handler); r.pattern == mcpPath {

@@ -66,8 +66,8 @@ func (l *Lazy) describe() ReplicaInfo {
 	return i
 }
 
-// Listener is a replica block: where this replica listens for requests of the others.
-type Listener struct {
+// ReplicaConfig is a replica block: where this replica listens for requests of the others.
+type ReplicaConfig struct {
 	// Listen is HOST:PORT. Address is the HOST:PORT that the others connect to, or "" for the default.
 	Listen, Address string
 }

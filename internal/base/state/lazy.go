@@ -54,8 +54,8 @@ type Lazy struct {
 	// InDatabase reports whether Database returns a database or an error, without waiting; nil for
 	// false.
 	InDatabase func() bool
-	// Listener returns the replica block of the database, or nil; nil for none.
-	Listener func() *Listener
+	// ReplicaConfig returns the replica block of the database, or nil; nil for none.
+	ReplicaConfig func() *ReplicaConfig
 	// Optional means that a file that cannot be opened is not an error: the store is
 	// then in memory, and a warning is logged.
 	Optional bool

@@ -39,7 +39,7 @@ func (s *Set) States(o StateOptions) (*state.Lazy, error) {
 	if o.Database.URL != "" && (s.PostgreSQL == nil || o.Path != "") {
 		return nil, errors.New("Options.StateURL needs postgres.New() of github.com/mcpd/mcpd/extensions/postgres in Options.Extensions, and no StatePath")
 	}
-	states := &state.Lazy{Path: o.Path, Optional: o.Optional, Options: state.Options{Now: o.Now}, Logger: o.Logger, InDatabase: o.inDatabase, Listener: o.listener, Database: func() (*state.Database, error) { return s.database(&o) }}
+	states := &state.Lazy{Path: o.Path, Optional: o.Optional, Options: state.Options{Now: o.Now}, Logger: o.Logger, InDatabase: o.inDatabase, ReplicaConfig: o.replicaConfig, Database: func() (*state.Database, error) { return s.database(&o) }}
 	if s.SQLite != nil {
 		states.File = s.SQLite.OpenState
 	}
@@ -55,14 +55,14 @@ func (o *StateOptions) inDatabase() bool {
 	return o.Database.URL != "" || block != nil && (o.Path == "" || o.Optional)
 }
 
-// listener returns the replica block that the database is used with, or nil.
-func (o *StateOptions) listener() *state.Listener {
+// replicaConfig returns the replica block that the database is used with, or nil.
+func (o *StateOptions) replicaConfig() *state.ReplicaConfig {
 	_, block := o.Block()
 	if block == nil || block.Replica == nil || !o.inDatabase() {
 		return nil
 	}
-	l := state.Listener(*block.Replica)
-	return &l
+	c := state.ReplicaConfig(*block.Replica)
+	return &c
 }
 
 // database returns the database with the state, or nil.
