@@ -83,7 +83,7 @@ the files on disk have errors and do not serve, "previous" is the one that serve
 			if found, err := os.ReadDir(dir); err != nil || len(found) > 0 {
 				return usageError("%s is not an empty directory", args[1])
 			}
-			p := projectDirs{mode: 0o600}
+			p := projectDirs{export: true, mode: 0o600}
 			if err := p.open(dir, dir); err != nil {
 				return findingsError("%v", err)
 			}

@@ -191,7 +191,7 @@ func TestProjectDirs_staysInside(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"../x", "tools.d/../../x", "/etc/x", "link/x", "a\x00b"} {
-		p := projectDirs{mode: 0o600}
+		p := projectDirs{export: true, mode: 0o600}
 		if err := p.open(dir, dir); err != nil {
 			t.Fatal(err)
 		}
@@ -201,7 +201,7 @@ func TestProjectDirs_staysInside(t *testing.T) {
 		p.close()
 	}
 	for _, name := range []string{"cron.d/x", "passwd", "a/b.mcpdvars", "tools.d/.git/hooks/x", "tools.d/../x"} {
-		p := projectDirs{mode: 0o600, split: true, name: "mcpd.hcl"}
+		p := projectDirs{mode: 0o600, name: "mcpd.hcl"}
 		if err := p.open(dir, dir); err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +234,7 @@ func TestProjectDirs_linkOfOtherUser(t *testing.T) {
 		filepath.Join(home, "own"): true, filepath.Join(home, "link"): false, system: true,
 	} {
 		for _, dirs := range [][2]string{{dir, system}, {system, dir}} {
-			p := projectDirs{mode: 0o600, split: true, name: "mcpd.hcl"}
+			p := projectDirs{mode: 0o600, name: "mcpd.hcl"}
 			err := p.open(dirs[0], dirs[1])
 			if (err == nil) != ok {
 				t.Errorf("open %s: %v, want success %t", dirs, err, ok)
@@ -247,7 +247,7 @@ func TestProjectDirs_linkOfOtherUser(t *testing.T) {
 	if err := os.Chmod(home, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	p := projectDirs{mode: 0o600, split: true, name: "mcpd.hcl"}
+	p := projectDirs{mode: 0o600, name: "mcpd.hcl"}
 	if err := p.open(filepath.Join(home, "own"), filepath.Join(home, "own")); err == nil {
 		t.Error("a directory that every user may replace was opened")
 	}
@@ -349,7 +349,7 @@ func TestRewrite_restoresOnError(t *testing.T) {
 		for name, content := range old {
 			s.write(t, name, string(content))
 		}
-		p := projectDirs{mode: 0o644}
+		p := projectDirs{export: true, mode: 0o644}
 		if err := p.open(dir, dir); err != nil {
 			t.Fatal(err)
 		}

@@ -84,7 +84,7 @@ func (a *controlClientFlags) rollback(ctx context.Context, e env, revision strin
 			return findingsError("nothing was changed")
 		}
 	}
-	p := projectDirs{split: true, mode: 0o644, name: filepath.Base(a.files.config)}
+	p := projectDirs{mode: 0o644, name: filepath.Base(a.files.config)}
 	if err := p.open(e.resolve(a.files.tools), e.resolve(filepath.Dir(a.files.config))); err != nil {
 		return findingsError("%v", err)
 	}
@@ -102,9 +102,11 @@ func (a *controlClientFlags) rollback(ctx context.Context, e env, revision strin
 // projectDirs are where the files of a project are: the tools directory, and the directory of mcpd.hcl.
 // No path leaves these directories, not even through a link.
 type projectDirs struct {
-	split bool        // the tools directory is not tools.d in the other one
-	name  string      // of the config file; "" allows all names of files
-	mode  fs.FileMode // of new files, before the umask
+	// export means that no server reads the files: tools.d is a directory beside mcpd.hcl, any name of a
+	// file is allowed, and new files belong to the user who runs the command.
+	export bool
+	name   string      // of the config file; unused for an export
+	mode   fs.FileMode // of new files, before the umask
 
 	tools, config *os.Root
 }
@@ -116,7 +118,7 @@ func (p *projectDirs) open(tools, config string) (err error) {
 	if p.tools, err = os.OpenRoot(tools); err != nil {
 		return errors.Join(err, p.config.Close())
 	}
-	if p.split {
+	if !p.export {
 		err = cmp.Or(checkOwners(tools, p.tools), checkOwners(config, p.config))
 	}
 	if err != nil {
@@ -157,7 +159,7 @@ func (p *projectDirs) close() { _ = errors.Join(p.tools.Close(), p.config.Close(
 
 // at returns the directory and the path of a file of a project.
 func (p *projectDirs) at(name string) (*os.Root, string) {
-	if below, ok := strings.CutPrefix(name, "tools.d/"); ok && p.split {
+	if below, ok := strings.CutPrefix(name, "tools.d/"); ok && !p.export {
 		return p.tools, below
 	}
 	return p.config, name
@@ -167,7 +169,7 @@ func (p *projectDirs) at(name string) (*os.Root, string) {
 // and root may roll back a server of another user: it must not write other files beside mcpd.hcl.
 func (p *projectDirs) owns(name string) bool {
 	switch {
-	case p.name == "":
+	case p.export:
 		return true
 	case strings.HasPrefix(name, "tools.d/"):
 		return !slices.ContainsFunc(strings.Split(name, "/"), loader.IsHidden)
@@ -353,7 +355,7 @@ func (p *projectDirs) stage(full string, content []byte) (temporary string, err 
 		return "", err
 	}
 	_, err = f.Write(content)
-	if err == nil && p.split { // an export belongs to its user
+	if err == nil && !p.export {
 		err = atomicfile.ChownLike(f, like)
 	}
 	if exists {
