@@ -21,7 +21,6 @@ import (
 	"github.com/gorilla/websocket"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/auth/apikey/keytest"
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 	"github.com/mcpd/mcpd/serve"
 )
@@ -234,7 +233,7 @@ type scene struct {
 
 // scenes returns all scenes; none may affect the victim.
 func scenes(t *testing.T) []scene {
-	keys, path := keytest.Valid(t, "ann", "mallory")
+	keys, path := validKeys(t, "ann", "mallory")
 	demanded := fmt.Sprintf("auth \"api_key\" \"people\" {\n  file = %q\n}\n", path)
 	many := []string{}
 	for i := 2; i < 66; i++ {
@@ -243,7 +242,7 @@ func scenes(t *testing.T) []scene {
 	here, there := []string{"127.0.0.1"}, []string{"127.0.0.2"}
 	all := []scene{
 		{name: "other principal at the same address", auths: demanded, from: here, attacker: keys["mallory"], victim: keys["ann"], usual: true},
-		{name: "unknown key at the same address", auths: demanded, from: here, attacker: keytest.Unknown(), victim: keys["ann"]},
+		{name: "unknown key at the same address", auths: demanded, from: here, attacker: unknownKey(), victim: keys["ann"]},
 		{name: "no credential at the same address", auths: demanded + "auth \"anonymous\" \"all\" {}\n", from: here, victim: keys["ann"]},
 	}
 	if runtime.GOOS == "linux" { // elsewhere the loopback network has one address

@@ -13,7 +13,6 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/auth/apikey/keytest"
 	"github.com/mcpd/mcpd/serve"
 )
 
@@ -50,7 +49,7 @@ func TestReadyz_lifecycle(t *testing.T) {
 
 // TestReadyz_problems: texts of problems are for authenticated callers.
 func TestReadyz_problems(t *testing.T) {
-	keys, path := keytest.Valid(t, "ci")
+	keys, path := validKeys(t, "ci")
 	tools := fstest.MapFS{"t.hcl": {Data: []byte(`tool "a" { run = "return 1;" }`), Mode: 0o644}}
 	config := fstest.MapFS{"mcpd.hcl": {Data: fmt.Appendf(nil, "auth \"api_key\" \"people\" {\n  file = %q\n}\n", path), Mode: 0o600}}
 	s, err := engine.New(engine.Options{Name: "test", Front: serve.Checks{}, Files: engine.Files{Tools: tools, Config: config, ConfigPath: "mcpd.hcl"}})
@@ -87,14 +86,14 @@ func TestReadyz_problems(t *testing.T) {
 		t.Fatal(err)
 	}
 	want("no credential", "", len(mistakes), 0)
-	want("unknown key", keytest.Unknown(), len(mistakes), 0)
+	want("unknown key", unknownKey(), len(mistakes), 0)
 	want("ci", keys["ci"], len(mistakes), len(mistakes))
 }
 
 // TestReadyz_bundle: a problem of a bundle makes no server unready, and its text is for
 // authenticated callers.
 func TestReadyz_bundle(t *testing.T) {
-	keys, path := keytest.Valid(t, "ci")
+	keys, path := validKeys(t, "ci")
 	tools := fstest.MapFS{"t.hcl": {Data: []byte(`tool "a" { run = "return 1;" }`), Mode: 0o644}}
 	config := fstest.MapFS{"mcpd.hcl": {Data: fmt.Appendf(nil, "auth \"api_key\" \"people\" {\n  file = %q\n}\n", path), Mode: 0o600}}
 	s, err := engine.New(engine.Options{Name: "test", Front: serve.Checks{}, Files: engine.Files{Tools: tools, Config: config, ConfigPath: "mcpd.hcl"}})

@@ -21,7 +21,6 @@ import (
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/extensions/federation"
 	"github.com/mcpd/mcpd/extensions/postgres"
-	"github.com/mcpd/mcpd/internal/auth/apikey/keytest"
 	"github.com/mcpd/mcpd/internal/base/postgrestest"
 	"github.com/mcpd/mcpd/serve"
 )
@@ -52,7 +51,7 @@ func newConsentFleet(t *testing.T) *consentFleet {
 	}))
 	t.Cleanup(api.Close)
 	var path string
-	f.keys, path = keytest.Valid(t, "ada", "bob")
+	f.keys, path = validKeys(t, "ada", "bob")
 	config := fmt.Sprintf(`
 auth "api_key" "people" { file = %q }
 secret "mine" {

@@ -23,7 +23,6 @@ import (
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/extensions/postgres"
 	"github.com/mcpd/mcpd/identity"
-	"github.com/mcpd/mcpd/internal/auth/apikey/keytest"
 	"github.com/mcpd/mcpd/internal/auth/authn"
 	"github.com/mcpd/mcpd/internal/auth/authn/certtest"
 	"github.com/mcpd/mcpd/internal/base/postgrestest"
@@ -351,7 +350,7 @@ func TestReplica_disconnect(t *testing.T) {
 
 // TestReplica_sessionOfOther: every id that is not one of the caller's sessions has the same answer.
 func TestReplica_sessionOfOther(t *testing.T) {
-	keys, path := keytest.Valid(t, "ann", "bob")
+	keys, path := validKeys(t, "ann", "bob")
 	members := newFleet(t, fmt.Sprintf("auth \"api_key\" \"k\" { file = %q }\n", path))
 	ann, bob := map[string]string{"X-Api-Key": keys["ann"]}, map[string]string{"X-Api-Key": keys["bob"]}
 	session := openSession(t, members[0].url, ann)

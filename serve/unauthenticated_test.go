@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -12,7 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mcpd/mcpd/internal/auth/apikey/keytest"
+	"github.com/mcpd/mcpd/internal/auth/apikey"
 	"github.com/mcpd/mcpd/internal/auth/authn/certtest"
 	"github.com/mcpd/mcpd/internal/auth/authn/idptest"
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
@@ -50,7 +51,7 @@ type badClient struct {
 // revoked key, and by has the client certificates.
 func guardedBlocks(t *testing.T) (blocks string, revoked string, by encryption) {
 	t.Helper()
-	revoked, path := keytest.Revoked(t)
+	revoked, path := revokedKey(t)
 	by = newEncryption(t)
 	return usersOf(os.Getuid()+1) + by.block() + fmt.Sprintf("auth \"mtls\" \"fleet\" {\n  allow = [\"ada.*\"]\n}\nauth \"api_key\" \"ops\" {\n  file = %q\n}\n", path), revoked, by
 }
@@ -63,7 +64,7 @@ func (m *matrix) badClients(at site, revoked string) []badClient {
 		{"nothing", at, nil, 401},
 		{"claims only", at, http.Header{"X-Agent-Id": {"ada"}, "X-Agent-Meta-Scopes": {"admin"}, "X-Forwarded-User": {"ada"}}, 401},
 		{"password", at, http.Header{"Authorization": {"Basic YWRhOmFkYQ=="}}, 401},
-		{"unknown key", at, http.Header{"X-Api-Key": {keytest.Unknown()}}, 401},
+		{"unknown key", at, http.Header{"X-Api-Key": {unknownKey()}}, 401},
 		{"revoked key", at, key, 401},
 		{"expired token", at, m.corp.token(map[string]any{"exp": time.Now().Add(-time.Hour).Unix()}), 401},
 		{"token for another audience", at, m.corp.token(map[string]any{"aud": "https://other.example.com"}), 401},
@@ -349,4 +350,36 @@ func TestRoutes_errorFormat(t *testing.T) {
 			}
 		}
 	}
+}
+
+// revokedKey returns a revoked key of the principal "ci", and the path of its key
+// file.
+func revokedKey(t testing.TB) (key, path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "keys.json")
+	k, err := apikey.Add(path, apikey.Record{Name: "ci", Principal: "ci", Created: time.Now()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err = apikey.Revoke(path, k.ID, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	return k.Plaintext(), path
+}
+
+// unknownKey returns a valid key that is in no file.
+func unknownKey() string { return apikey.New().Plaintext() }
+
+// validKeys returns a key of each principal, and the path of their key file.
+func validKeys(t testing.TB, principals ...string) (keys map[string]string, path string) {
+	t.Helper()
+	path, keys = filepath.Join(t.TempDir(), "keys.json"), map[string]string{}
+	for _, p := range principals {
+		k, err := apikey.Add(path, apikey.Record{Name: p, Principal: p, Created: time.Now()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys[p] = k.Plaintext()
+	}
+	return keys, path
 }

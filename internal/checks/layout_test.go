@@ -83,7 +83,7 @@ var doors = map[string][]string{
 }
 
 // testKits are packages of ours that any test may import.
-var testKits = []string{"extensions/...", "scripting/worker", "internal/js/esbuild", "internal/auth/apikey/keytest", "internal/auth/authn/idptest", "internal/auth/authn/certtest", "internal/protocol/mcp/mcptest", "internal/base/postgrestest", "internal/base/state/sqlite", "internal/base/state/statetest", "internal/execution/extension", "internal/ops/compose/samples", "internal/process/cputest", "internal/process/osproc", "examples/exampletest"}
+var testKits = []string{"extensions/...", "scripting/worker", "internal/js/esbuild", "internal/auth/authn/idptest", "internal/auth/authn/certtest", "internal/protocol/mcp/mcptest", "internal/base/postgrestest", "internal/base/state/sqlite", "internal/base/state/statetest", "internal/execution/extension", "internal/ops/compose/samples", "internal/process/cputest", "internal/process/osproc", "examples/exampletest"}
 
 // testDoors are dependencies that only tests may import.
 var testDoors = []string{
