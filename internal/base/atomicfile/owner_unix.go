@@ -25,3 +25,11 @@ func Owner(info fs.FileInfo) (uid uint32, known bool) {
 	}
 	return stat.Uid, true
 }
+
+// LinkCount returns the number of hard links of a file, and 1 if the system does not tell.
+func LinkCount(info fs.FileInfo) uint64 {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return uint64(stat.Nlink)
+	}
+	return 1
+}

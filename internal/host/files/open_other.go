@@ -9,6 +9,3 @@ const openNonBlocking, openDirectory = 0, 0
 
 // deviceOf returns 0: the device is unknown.
 func deviceOf(fs.FileInfo) uint64 { return 0 }
-
-// linkCount returns 1: the number of links is unknown.
-func linkCount(fs.FileInfo) uint64 { return 1 }

@@ -20,11 +20,3 @@ func deviceOf(info fs.FileInfo) uint64 {
 	}
 	return 0
 }
-
-// linkCount returns the number of hard links of a file.
-func linkCount(info fs.FileInfo) uint64 {
-	if s, ok := info.Sys().(*syscall.Stat_t); ok {
-		return uint64(s.Nlink)
-	}
-	return 1
-}

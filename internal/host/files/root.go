@@ -12,6 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/mcpd/mcpd/internal/base/atomicfile"
 	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -91,7 +92,7 @@ func (r *openedRoot) checkRegular(q *Operation, info fs.FileInfo) error {
 		return newHostError(scripting.Denied, q.given, "it is not a regular file")
 	case deviceOf(info) != r.device:
 		return newHostError(scripting.Denied, q.given, "it is on another file system than the root")
-	case linkCount(info) > 1: // 0 for a file that was replaced in the meantime
+	case atomicfile.LinkCount(info) > 1: // 0 for a file that was replaced in the meantime
 		return newHostError(scripting.Denied, q.given, "the file has a second hard link")
 	}
 	return nil

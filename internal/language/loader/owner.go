@@ -3,10 +3,13 @@ package loader
 import (
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
+	"runtime"
 	"slices"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/base/atomicfile"
 )
 
 // CheckOwner reports the directories and files, read by this load, that belong to another user
@@ -87,3 +90,29 @@ func ownerProblems(names []string) diag.List {
 	}
 	return problems
 }
+
+// isOwnedByOther reports whether a file belongs to a user other than root and the user of mcpd.
+// Its owner can write it, whatever its mode. A file that is not on disk belongs to the program.
+// info is nil if a file could not be opened.
+func isOwnedByOther(info fs.FileInfo) bool {
+	if info == nil {
+		return false
+	}
+	owner, known := atomicfile.Owner(info)
+	return known && owner != 0 && int(owner) != os.Geteuid()
+}
+
+// hasModes reports whether this system has permissions of groups and of other users, and marks
+// executable files.
+const hasModes = runtime.GOOS != "windows"
+
+// writableByGroup reports whether the group of a file may write it.
+func writableByGroup(info fs.FileInfo) bool {
+	return hasModes && info != nil && info.Mode().Perm()&0o020 != 0
+}
+
+// executable reports whether any user may execute a file. Without modes, its name decides.
+func executable(info fs.FileInfo) bool { return !hasModes || info.Mode().Perm()&0o111 != 0 }
+
+// writable reports whether every user may write a file.
+func writable(info fs.FileInfo) bool { return hasModes && info.Mode().Perm()&0o002 != 0 }

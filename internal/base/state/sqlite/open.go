@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/base/atomicfile"
 	"github.com/mcpd/mcpd/internal/base/state"
 )
 
@@ -121,6 +122,26 @@ func checkFile(path string) error {
 		return fmt.Errorf("%s is not a regular file; move it away", path)
 	}
 	return checkOwner(path, info, 0o077)
+}
+
+// checkOwner rejects files of other users, hard links, and forbidden mode bits. Where files have no
+// owner, it accepts every file: permissions are then access control lists that new files inherit from
+// their directory.
+func checkOwner(path string, info fs.FileInfo, forbidden fs.FileMode) error {
+	owner, known := atomicfile.Owner(info)
+	if !known {
+		return nil
+	}
+	if rights := info.Mode().Perm(); rights&forbidden != 0 {
+		return fmt.Errorf("%s is accessible to other users (%v); run chmod go-rwx", path, rights)
+	}
+	if int(owner) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to another user (%d); use another directory for the state store", path, owner)
+	}
+	if info.Mode().IsRegular() && atomicfile.LinkCount(info) > 1 {
+		return fmt.Errorf("%s has another hard link; move it away", path)
+	}
+	return nil
 }
 
 // applicationID marks our SQLite files: "mcpd".
