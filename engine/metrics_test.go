@@ -162,7 +162,7 @@ func TestOutcomes(t *testing.T) {
 	}
 	for config, want := range map[string]map[string]uint64{
 		`server {}`: outcomes(0, 0, 0),
-		`report { url = "https://fleet.example.com" }`: outcomes(2, 1, 3),
+		`report { url = "https://maker.example.com" }`: outcomes(2, 1, 3),
 	} {
 		s := server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", config), Tools: files("t.hcl", `tool "one" { run = "return 1" }`)}})
 		s.Execute(t.Context(), toolCall("one", `{"made_up":1}`))

@@ -32,15 +32,15 @@ type appliance struct {
 	files    bundle.Files
 	server   *engine.Server
 	follower *bundle.Follower
-	fleet    *applianceFleet
+	all      *appliances
 }
 
-// applianceFleet is many appliances and the web server that hands out one file to all of them.
-type applianceFleet struct {
-	release    release
-	appliances []*appliance
-	loads      chan struct{} // bounds how many load at once: they share one machine
-	loaded     atomic.Int64  // activations
+// appliances is many appliances and the web server that hands out one file to all of them.
+type appliances struct {
+	release release
+	list    []*appliance
+	loads   chan struct{} // bounds how many load at once: they share one machine
+	loaded  atomic.Int64  // activations
 
 	mu      sync.Mutex
 	data    []byte
@@ -54,57 +54,57 @@ type applianceFleet struct {
 
 // ServeHTTP answers like a static file server. Each appliance has its own path, so that the test
 // knows which of them has seen the file.
-func (f *applianceFleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	f.mu.Lock()
-	data, tag := f.data, f.tag
-	f.request++
+func (all *appliances) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	all.mu.Lock()
+	data, tag := all.data, all.tag
+	all.request++
 	if r.Header.Get("If-None-Match") == tag {
-		if !f.judged[r.URL.Path] && f.judged != nil {
-			f.judged[r.URL.Path] = true
-			f.countDown()
+		if !all.judged[r.URL.Path] && all.judged != nil {
+			all.judged[r.URL.Path] = true
+			all.countDown()
 		}
 	} else {
-		f.served += int64(len(data))
+		all.served += int64(len(data))
 	}
-	f.mu.Unlock()
+	all.mu.Unlock()
 	w.Header().Set("ETag", tag)
 	http.ServeContent(w, r, "shop.bundle", time.Time{}, bytes.NewReader(data))
 }
 
 // countDown is called with mu held.
-func (f *applianceFleet) countDown() {
-	if f.left--; f.left == 0 {
-		close(f.done)
+func (all *appliances) countDown() {
+	if all.left--; all.left == 0 {
+		close(all.done)
 	}
 }
 
 // offer replaces the file. The channel is closed when all appliances have activated it; or, for a
 // bad file, when all have refused it and asked again.
-func (f *applianceFleet) offer(data []byte, bad bool) <-chan struct{} {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (all *appliances) offer(data []byte, bad bool) <-chan struct{} {
+	all.mu.Lock()
+	defer all.mu.Unlock()
 	sum := sha256.Sum256(data)
-	f.data, f.tag, f.left, f.done, f.judged = data, fmt.Sprintf(`"%x"`, sum[:8]), len(f.appliances), make(chan struct{}), nil
+	all.data, all.tag, all.left, all.done, all.judged = data, fmt.Sprintf(`"%x"`, sum[:8]), len(all.list), make(chan struct{}), nil
 	if bad {
-		f.judged = map[string]bool{}
+		all.judged = map[string]bool{}
 	}
-	return f.done
+	return all.done
 }
 
 // activate is what a server of bundles does (see runningServer.activate).
 func (a *appliance) activate(ctx context.Context, files fs.FS) error {
-	a.fleet.loads <- struct{}{}
-	defer func() { <-a.fleet.loads }()
+	a.all.loads <- struct{}{}
+	defer func() { <-a.all.loads }()
 	before := a.files.Use(files)
 	if _, err := a.server.Reload(ctx, engine.Change{All: true}); err != nil {
 		a.files.Use(before)
 		_, _ = a.server.Reload(ctx, engine.Change{All: true})
 		return err
 	}
-	a.fleet.loaded.Add(1)
-	a.fleet.mu.Lock()
-	defer a.fleet.mu.Unlock()
-	a.fleet.countDown()
+	a.all.loaded.Add(1)
+	a.all.mu.Lock()
+	defer a.all.mu.Unlock()
+	a.all.countDown()
 	return nil
 }
 
@@ -118,7 +118,7 @@ func (a *appliance) serial(ctx context.Context) (int, error) {
 }
 
 // twentyTools returns a bundle with 20 tools and a test of each.
-func (f *applianceFleet) twentyTools(t *testing.T, about bundle.Manifest) []byte {
+func (all *appliances) twentyTools(t *testing.T, about bundle.Manifest) []byte {
 	t.Helper()
 	files := fstest.MapFS{"mcpd.hcl": {Data: []byte("server { name = \"shop\" }\n")}}
 	for i := range 20 {
@@ -152,16 +152,16 @@ test "tool_%[1]d returns %[2]d" {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if data, err = bundle.Sign(data, f.release.private); err != nil {
+	if data, err = bundle.Sign(data, all.release.private); err != nil {
 		t.Fatal(err)
 	}
 	return data
 }
 
 // newAppliance returns an appliance that asks a site every poll.
-func (f *applianceFleet) newAppliance(t *testing.T, site string, dir string, poll time.Duration) *appliance {
+func (all *appliances) newAppliance(t *testing.T, site string, dir string, poll time.Duration) *appliance {
 	t.Helper()
-	a := &appliance{fleet: f}
+	a := &appliance{all: all}
 	o := engine.Options{Name: "mcpd", Scripts: engine.Scripts{Executor: scripting.Inline()}}
 	if err := setBundle(&o, &a.files); err != nil {
 		t.Fatal(err)
@@ -171,7 +171,7 @@ func (f *applianceFleet) newAppliance(t *testing.T, site string, dir string, pol
 		t.Fatal(err)
 	}
 	a.follower, err = bundle.New(bundle.Options{
-		Source: site, Trust: func() ([]byte, error) { return f.release.public, nil }, Dir: dir, Poll: poll, Wait: time.Second,
+		Source: site, Trust: func() ([]byte, error) { return all.release.public, nil }, Dir: dir, Poll: poll, Wait: time.Second,
 		Version: "1.0.0", Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -182,9 +182,9 @@ func (f *applianceFleet) newAppliance(t *testing.T, site string, dir string, pol
 
 // badForms returns files that no appliance may activate: tampered, truncated, wrongly signed,
 // expired and replayed bundles.
-func (f *applianceFleet) badForms(t *testing.T, replayed []byte) map[string][]byte {
+func (all *appliances) badForms(t *testing.T, replayed []byte) map[string][]byte {
 	t.Helper()
-	good := f.twentyTools(t, bundle.Manifest{Serial: 3, Expires: time.Now().Add(time.Hour)})
+	good := all.twentyTools(t, bundle.Manifest{Serial: 3, Expires: time.Now().Add(time.Hour)})
 	forms := map[string][]byte{"replayed": replayed}
 	for i := range 20 {
 		at := len(good) * i / 20
@@ -194,47 +194,47 @@ func (f *applianceFleet) badForms(t *testing.T, replayed []byte) map[string][]by
 		forms[fmt.Sprintf("truncated to %d bytes", at)] = good[:at]
 	}
 	another := newRelease(t)
-	theirs := &applianceFleet{release: another}
+	theirs := &appliances{release: another}
 	for i := range 5 {
 		serial := int64(3 + i)
 		forms[fmt.Sprintf("signed by a stranger, serial %d", serial)] = theirs.twentyTools(t, bundle.Manifest{Serial: serial})
-		forms[fmt.Sprintf("expired, serial %d", serial)] = f.twentyTools(t, bundle.Manifest{Serial: serial, Created: time.Now().Add(-time.Hour), Expires: time.Now().Add(-time.Minute)})
+		forms[fmt.Sprintf("expired, serial %d", serial)] = all.twentyTools(t, bundle.Manifest{Serial: serial, Created: time.Now().Add(-time.Hour), Expires: time.Now().Add(-time.Minute)})
 	}
-	forms["same serial with other content"] = f.twentyTools(t, bundle.Manifest{Serial: 2, MinVersion: "0.1.0"})
+	forms["same serial with other content"] = all.twentyTools(t, bundle.Manifest{Serial: 2, MinVersion: "0.1.0"})
 	return forms
 }
 
-// TestBundle_fleet moves 20 appliances to a new bundle, or 1,000 with MCPD_LONG, and offers all of
+// TestBundle_appliances moves 20 appliances to a new bundle, or 1,000 with MCPD_LONG, and offers all of
 // them bundles that they must refuse while they serve.
-func TestBundle_fleet(t *testing.T) {
+func TestBundle_appliances(t *testing.T) {
 	n, poll := 20, 20*time.Millisecond
 	if os.Getenv("MCPD_LONG") != "" {
 		n, poll = 1000, time.Second
 	}
-	f := &applianceFleet{release: newRelease(t), loads: make(chan struct{}, runtime.GOMAXPROCS(0))}
-	site := httptest.NewServer(f)
+	all := &appliances{release: newRelease(t), loads: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	site := httptest.NewServer(all)
 	t.Cleanup(site.Close)
 	dir := t.TempDir()
-	f.appliances = make([]*appliance, n)
-	first := f.twentyTools(t, bundle.Manifest{Serial: 1})
+	all.list = make([]*appliance, n)
+	first := all.twentyTools(t, bundle.Manifest{Serial: 1})
 	empty := heap()
 	clock := startClock()
-	done := f.offer(first, false)
+	done := all.offer(first, false)
 	var starts sync.WaitGroup
 	turns := make(chan struct{}, 8)
-	for i := range f.appliances {
-		f.appliances[i] = f.newAppliance(t, fmt.Sprintf("%s/%d/shop.bundle", site.URL, i), filepath.Join(dir, strconv.Itoa(i)), poll)
+	for i := range all.list {
+		all.list[i] = all.newAppliance(t, fmt.Sprintf("%s/%d/shop.bundle", site.URL, i), filepath.Join(dir, strconv.Itoa(i)), poll)
 		turns <- struct{}{}
 		starts.Go(func() {
 			defer func() { <-turns }()
-			if err := f.appliances[i].follower.Start(t.Context(), f.appliances[i].activate); err != nil {
+			if err := all.list[i].follower.Start(t.Context(), all.list[i].activate); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	starts.Wait()
 	t.Cleanup(func() {
-		for _, a := range f.appliances {
+		for _, a := range all.list {
 			if err := a.server.Close(context.Background()); err != nil {
 				t.Error(err)
 			}
@@ -250,46 +250,46 @@ func TestBundle_fleet(t *testing.T) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
-	for _, a := range f.appliances {
+	for _, a := range all.list {
 		running.Go(func() { a.follower.Run(ctx, a.activate) })
 	}
-	two := f.twentyTools(t, bundle.Manifest{Serial: 2})
-	f.mu.Lock()
-	served, requests := f.served, f.request
-	f.mu.Unlock()
+	two := all.twentyTools(t, bundle.Manifest{Serial: 2})
+	all.mu.Lock()
+	served, requests := all.served, all.request
+	all.mu.Unlock()
 	clock = startClock()
-	f.wait(t, "the new bundle", f.offer(two, false))
-	f.mu.Lock()
-	t.Logf("all %d serve the new bundle: %s, with a check each %s; %d requests, %d KiB sent", n, clock, poll, f.request-requests, (f.served-served)>>10)
-	f.mu.Unlock()
+	all.wait(t, "the new bundle", all.offer(two, false))
+	all.mu.Lock()
+	t.Logf("all %d serve the new bundle: %s, with a check each %s; %d requests, %d KiB sent", n, clock, poll, all.request-requests, (all.served-served)>>10)
+	all.mu.Unlock()
 	t.Logf("%d KiB of heap each", (heap()-empty)/int64(n)>>10)
-	f.requireSerial(t, 2)
+	all.requireSerial(t, 2)
 
-	stopClients := f.callOften(t, 2)
-	before, forms := f.loaded.Load(), f.badForms(t, first)
+	stopClients := all.callOften(t, 2)
+	before, forms := all.loaded.Load(), all.badForms(t, first)
 	if len(forms) < 50 {
 		t.Fatalf("only %d forms", len(forms))
 	}
 	clock = startClock()
 	for name, data := range forms {
-		f.wait(t, name, f.offer(data, true))
+		all.wait(t, name, all.offer(data, true))
 	}
 	t.Logf("%d forms of bad bundles at %d appliances: %s; %d calls meanwhile", len(forms), n, clock, stopClients())
-	if now := f.loaded.Load(); now != before {
+	if now := all.loaded.Load(); now != before {
 		t.Errorf("%d activations of bad bundles", now-before)
 	}
-	f.requireSerial(t, 2)
-	for i, a := range f.appliances {
+	all.requireSerial(t, 2)
+	for i, a := range all.list {
 		if s := a.follower.Status(); s.Serial != 2 || s.Code == "" {
 			t.Errorf("appliance %d: %+v", i, s)
 		}
 	}
-	f.wait(t, "a good bundle after bad ones", f.offer(f.twentyTools(t, bundle.Manifest{Serial: 9}), false))
+	all.wait(t, "a good bundle after bad ones", all.offer(all.twentyTools(t, bundle.Manifest{Serial: 9}), false))
 	stop()
 }
 
 // callOften calls appliances at random until stop is called, which returns the number of calls.
-func (f *applianceFleet) callOften(t *testing.T, want int) (stop func() int) {
+func (all *appliances) callOften(t *testing.T, want int) (stop func() int) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended, calls := make(chan struct{}), 0
 	go func() {
@@ -302,7 +302,7 @@ func (f *applianceFleet) callOften(t *testing.T, want int) (stop func() int) {
 				return
 			case <-pace.C:
 			}
-			if serial, err := f.appliances[rand.N(len(f.appliances))].serial(context.Background()); err != nil || serial != want {
+			if serial, err := all.list[rand.N(len(all.list))].serial(context.Background()); err != nil || serial != want {
 				t.Errorf("a call during bad bundles: serial %d, %v", serial, err)
 				return
 			}
@@ -319,7 +319,7 @@ func (f *applianceFleet) callOften(t *testing.T, want int) (stop func() int) {
 }
 
 // wait waits until all appliances have seen a file.
-func (f *applianceFleet) wait(t *testing.T, what string, done <-chan struct{}) {
+func (all *appliances) wait(t *testing.T, what string, done <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-done:
@@ -328,9 +328,9 @@ func (f *applianceFleet) wait(t *testing.T, what string, done <-chan struct{}) {
 	}
 }
 
-func (f *applianceFleet) requireSerial(t *testing.T, want int) {
+func (all *appliances) requireSerial(t *testing.T, want int) {
 	t.Helper()
-	for i, a := range f.appliances {
+	for i, a := range all.list {
 		if serial, err := a.serial(t.Context()); err != nil || serial != want {
 			t.Errorf("appliance %d serves %d, %v", i, serial, err)
 		}

@@ -30,7 +30,7 @@ func TestReport_schema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const token, canary = "t0ken-of-the-fleet", "canary-in-an-argument"
+	const token, canary = "t0ken-of-the-maker", "canary-in-an-argument"
 	reports := make(chan report.Report, 1000)
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -74,10 +74,10 @@ func TestReport_schema(t *testing.T) {
 		config := fmt.Sprintf(`
 server { name = "shop" }
 variable "site" { type = string }
-secret "fleet" { env = "FLEET_TOKEN" }
+secret "maker" { env = "MAKER_TOKEN" }
 report {
   url    = "%s/reports"
-  token  = secret.fleet
+  token  = secret.maker
   every  = "10s"
   labels = { site = var.site, floor = "0" }
 }
@@ -123,7 +123,7 @@ test "greets serial %d" {
 	}
 
 	release(bundle.Manifest{Serial: 1}, "Hello, Ada")
-	environment := append(os.Environ(), "FLEET_TOKEN="+token, "MCPD_VAR_site=lab")
+	environment := append(os.Environ(), "MAKER_TOKEN="+token, "MCPD_VAR_site=lab")
 	d, err := startDaemon(buildDaemon(t), dir, environment, []string{"--bundle", site.URL, "--trust", "release.pub", "--bundle-dir", "kept", "--bundle-poll", "100ms", "--appliance-id", "kiosk-1", "--label", "floor=2"})
 	if err != nil {
 		t.Fatal(err)

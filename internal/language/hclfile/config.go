@@ -324,7 +324,7 @@ func (d *decoder) report(b *hclsyntax.Block) *definition.Report {
 		u, err := url.Parse(text)
 		switch where := d.f.rng(b.Body.Attributes["url"].Expr.Range()); {
 		case err != nil || u.Host == "" || u.Fragment != "" || !definition.IsHostName(definition.HostOf(u)):
-			d.fail("bad-value", where, "this is not the URL of a web server", "write it as in \"https://fleet.example.com/reports\"")
+			d.fail("bad-value", where, "this is not the URL of a web server", "write it as in \"https://maker.example.com/reports\"")
 		case u.User != nil || u.RawQuery != "":
 			d.fail("bad-value", where, "the URL contains a user or a query", "put a secret in token = secret.NAME, and other values in labels")
 		case u.Scheme != "https" && (u.Scheme != "http" || !definition.IsLoopback(u.Hostname())):
