@@ -155,7 +155,7 @@ func TestUsable_versionsAndExpiry(t *testing.T) {
 }
 
 // TestRead_bundleOfAnEarlierBuild reads a bundle that was built once and stored: another tar or JSON
-// encoder must not make mcpd refuse the bundles that devices have.
+// encoder must not make mcpd refuse the bundles that appliances have.
 func TestRead_bundleOfAnEarlierBuild(t *testing.T) {
 	data, err := os.ReadFile("testdata/stored.bundle")
 	if err != nil {

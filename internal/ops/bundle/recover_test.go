@@ -200,7 +200,7 @@ func TestFollower_sourcesDifferInQuery(t *testing.T) {
 	}
 }
 
-// TestFollower_newNameInTrustFile recovers a device on which a stolen key signed the highest serial
+// TestFollower_newNameInTrustFile recovers an appliance on which a stolen key signed the highest serial
 // number: the maker replaces the key and the name in the trust file, and starts again at 1.
 func TestFollower_newNameInTrustFile(t *testing.T) {
 	stolen, stolenPublic := newKey(t)
