@@ -24,7 +24,7 @@ import (
 
 type itemBuilder struct {
 	upstream  *definition.Upstream
-	fleet     *upstream.Fleet
+	pool      *upstream.Pool
 	redactor  redact.Redactor
 	completes bool
 	previous  map[[32]byte]*catalog.Item

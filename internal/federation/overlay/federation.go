@@ -41,7 +41,7 @@ import (
 // Federation offers what upstream servers offer. It is safe for concurrent use.
 type Federation struct {
 	// Fixed at creation.
-	fleet       *upstream.Fleet
+	pool        *upstream.Pool
 	watches     *resourceWatches
 	redactor    redact.Redactor
 	relist      func() (took time.Duration)
@@ -94,13 +94,13 @@ func New(o federation.Options) *Federation {
 		}, Redact: f.redactor.Redact,
 		Environment: func() ([]string, int) { return environment(o.LookupEnv) }, Traceparent: o.Traceparent, Supervisor: o.Supervisor, Logger: o.Logger,
 	}
-	f.fleet = upstream.NewFleet(connected, func() {
+	f.pool = upstream.NewPool(connected, func() {
 		select {
 		case f.listChanged <- struct{}{}:
 		default:
 		}
 	}, func(name, uri string) { f.watches.updated(name, uri) })
-	f.watches = &resourceWatches{fleet: f.fleet, pending: make(chan struct{}, 1), watchers: map[string]int{}, subscribed: map[string]string{}, changed: map[string]struct{}{}}
+	f.watches = &resourceWatches{pool: f.pool, pending: make(chan struct{}, 1), watchers: map[string]int{}, subscribed: map[string]string{}, changed: map[string]struct{}{}}
 	return f
 }
 
@@ -133,7 +133,7 @@ func (f *Federation) SetServers(c *catalog.Catalog) {
 	if len(targets) > 0 {
 		f.startNotifier.Do(func() { f.notifier.Go(f.notifyLoop) })
 	}
-	f.fleet.SetTargets(targets)
+	f.pool.SetTargets(targets)
 	f.watches.setCatalog(c)
 }
 
@@ -165,10 +165,10 @@ func (f *Federation) WaitReady(ctx context.Context) bool {
 		settling, cancel = context.WithTimeout(ctx, readyTimeout)
 		defer cancel()
 	}
-	if f.fleet.WaitReady(settling) != nil && ctx.Err() == nil {
-		f.logNotReady(f.fleet.NotReady())
+	if f.pool.WaitReady(settling) != nil && ctx.Err() == nil {
+		f.logNotReady(f.pool.NotReady())
 	}
-	return f.fleet.HasServers()
+	return f.pool.HasServers()
 }
 
 // logNotReady logs and records the servers that were not ready in time.
@@ -183,7 +183,7 @@ func (f *Federation) logNotReady(names []string) {
 
 // Close closes all connections and waits for them. It sends no notifications.
 func (f *Federation) Close() {
-	f.fleet.Close()
+	f.pool.Close()
 	close(f.closed)
 	f.notifier.Wait()
 }
@@ -269,10 +269,10 @@ func (f *Federation) Offers(blocks []definition.Upstream, keys map[string]string
 // reports whether the server has listed it itself; otherwise the accepted tools stand for the
 // listing.
 func (f *Federation) currentOffer(u *definition.Upstream, keys map[string]string, before []*offer) (o *offer, asked bool) {
-	if f.lock.Offline || f.lock.isLazy(u) && f.fleet.State(u.Name).Idle {
+	if f.lock.Offline || f.lock.isLazy(u) && f.pool.State(u.Name).Idle {
 		return f.acceptedOffer(u), false
 	}
-	listing := f.fleet.Listing(targetOf(u, keys))
+	listing := f.pool.Listing(targetOf(u, keys))
 	if listing == nil {
 		return nil, true
 	}
@@ -325,7 +325,7 @@ func (o *offer) accepted(c *catalog.Catalog) *offer {
 
 // newOffer converts a listing. It reuses the unchanged items of the previous offer.
 func (f *Federation) newOffer(u *definition.Upstream, l *upstream.Listing, asked bool, before *offer) *offer {
-	b := &itemBuilder{upstream: u, fleet: f.fleet, redactor: f.redactor, lock: f.lock.effective, acceptance: f.acceptance(u.Name), completes: l.HasCompletions, addresses: map[address]bool{}, previous: map[[32]byte]*catalog.Item{}}
+	b := &itemBuilder{upstream: u, pool: f.pool, redactor: f.redactor, lock: f.lock.effective, acceptance: f.acceptance(u.Name), completes: l.HasCompletions, addresses: map[address]bool{}, previous: map[[32]byte]*catalog.Item{}}
 	if before != nil && before.block == u.Hash {
 		for _, item := range before.items {
 			b.previous[item.Key] = item

@@ -19,7 +19,7 @@ import (
 
 // handler forwards the calls of an item to its server.
 type handler struct {
-	fleet *upstream.Fleet
+	pool *upstream.Pool
 	// server is the name of the upstream. method and name are the call there; name is "" if the
 	// caller names the resource to read.
 	server, method, name string
@@ -72,7 +72,7 @@ func (rc *remoteCall) request(responses map[string]json.RawMessage, state string
 }
 
 func (rc *remoteCall) send(ctx context.Context, r upstream.Request) (*upstream.Call, *scripting.Failure, error) {
-	c, err := rc.fleet.Start(ctx, rc.server, r, rc.relay)
+	c, err := rc.pool.Start(ctx, rc.server, r, rc.relay)
 	if err != nil {
 		return nil, nil, unavailableError(err)
 	}

@@ -101,7 +101,7 @@ func (rc *remoteCall) relayInputRequests(ctx context.Context, c *upstream.Call, 
 	case suspended && rc.invocation.Host.InputPolicy.InDryRun:
 		c.Cancel(errDryRun)
 	case suspended:
-		if k.Handle = rc.fleet.Suspend(c, rc.principalKey()); k.Handle == "" {
+		if k.Handle = rc.pool.Suspend(c, rc.principalKey()); k.Handle == "" {
 			return failed("the upstream server requests input, but too many calls wait for responses; call again later"), false
 		}
 	}
@@ -175,7 +175,7 @@ func (rc *remoteCall) resume(ctx context.Context, state, answers []byte) (*upstr
 	if k.Handle == "" {
 		return rc.send(ctx, rc.request(responses, k.State))
 	}
-	c := rc.fleet.Resume(k.Handle, rc.relay)
+	c := rc.pool.Resume(k.Handle, rc.relay)
 	if c == nil {
 		return nil, &scripting.Failure{Kind: scripting.Thrown, Message: "the upstream server no longer waits for this response; call again"}, nil
 	}

@@ -50,7 +50,7 @@ func (b *itemBuilder) tool(item *catalog.Item, object jsonObject) error {
 }
 
 func (b *itemBuilder) handler(item *catalog.Item, method, name string, accepts func(*upstream.Listing) bool) *handler {
-	return &handler{fleet: b.fleet, server: b.upstream.Name, method: method, name: name, ask: b.upstream.Ask, output: item.Bounds.Output, accepts: accepts}
+	return &handler{pool: b.pool, server: b.upstream.Name, method: method, name: name, ask: b.upstream.Ask, output: item.Bounds.Output, accepts: accepts}
 }
 
 // setHints copies the annotations of a tool. Without idempotentHint, Idempotent keeps its
@@ -230,5 +230,5 @@ func (b *itemBuilder) completion(kind, key, target, argument string) catalog.Han
 	if !b.completes {
 		return nil
 	}
-	return &completion{fleet: b.fleet, server: b.upstream.Name, ref: map[string]string{"type": kind, key: target}, argument: argument}
+	return &completion{pool: b.pool, server: b.upstream.Name, ref: map[string]string{"type": kind, key: target}, argument: argument}
 }

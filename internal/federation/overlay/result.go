@@ -123,7 +123,7 @@ func toolError(list, value json.RawMessage) *scripting.Failure {
 
 // completion completes an argument of a prompt, or a variable of a template.
 type completion struct {
-	fleet    *upstream.Fleet
+	pool     *upstream.Pool
 	server   string
 	ref      map[string]string
 	argument string
@@ -148,8 +148,8 @@ func (c *completion) Run(ctx context.Context, i catalog.Invocation) (scripting.O
 	params, _ := json.Marshal(map[string]any{
 		"ref": c.ref, "argument": map[string]string{"name": c.argument, "value": typed.Value}, "context": map[string]any{"arguments": filled},
 	})
-	rc := &remoteCall{handler: &handler{fleet: c.fleet, server: c.server, method: upstream.MethodComplete, output: math.MaxInt}, invocation: &i}
-	call, err := c.fleet.Start(ctx, c.server, upstream.Request{Method: upstream.MethodComplete, Arguments: params}, nil)
+	rc := &remoteCall{handler: &handler{pool: c.pool, server: c.server, method: upstream.MethodComplete, output: math.MaxInt}, invocation: &i}
+	call, err := c.pool.Start(ctx, c.server, upstream.Request{Method: upstream.MethodComplete, Arguments: params}, nil)
 	if err != nil {
 		return scripting.Outcome{}, unavailableError(err)
 	}

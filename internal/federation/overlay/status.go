@@ -31,7 +31,7 @@ func (f *Federation) Status(c *catalog.Catalog) []federation.ServerStatus {
 	states := make([]federation.ServerStatus, len(c.Upstreams))
 	for i := range c.Upstreams {
 		name := c.Upstreams[i].Name
-		s := f.fleet.State(name)
+		s := f.pool.State(name)
 		states[i] = federation.ServerStatus{Name: name, Idle: s.Idle, Err: f.redactError(s.Err), Since: s.Since, NextAttempt: s.RetryAt, Revision: s.Revision}
 		if l := s.Listing; l != nil {
 			states[i].Up, states[i].Instructions = true, f.redactor.Redact(l.Instructions)
@@ -79,7 +79,7 @@ func (f *Federation) Drifts(c *catalog.Catalog) (drifts []federation.Drift) {
 			continue
 		}
 		d := federation.Drift{Upstream: u.Name, New: !hasUpstream(f.lock.fromFile, u.Name)}
-		switch s := f.fleet.State(u.Name); {
+		switch s := f.pool.State(u.Name); {
 		case s.Err != nil:
 			d.Err = f.redactError(s.Err)
 		case s.Listing == nil:
@@ -96,7 +96,7 @@ func (f *Federation) Drifts(c *catalog.Catalog) (drifts []federation.Drift) {
 // hiddenDrift compares the tools with invisible characters of an upstream that is not pinned.
 func (f *Federation) hiddenDrift(u *definition.Upstream) federation.Drift {
 	d := federation.Drift{Upstream: u.Name}
-	s := f.fleet.State(u.Name)
+	s := f.pool.State(u.Name)
 	if s.Listing == nil || !u.Offers(definition.OfferTools) {
 		return d
 	}

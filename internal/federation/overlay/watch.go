@@ -14,7 +14,7 @@ import (
 // They are safe for concurrent use.
 type resourceWatches struct {
 	// Fixed at creation.
-	fleet   *upstream.Fleet
+	pool    *upstream.Pool
 	pending chan struct{} // holds a token while changes are pending
 
 	mu         sync.Mutex
@@ -72,11 +72,11 @@ func (w *resourceWatches) subscribe(uri string) {
 	}
 	delete(w.subscribed, uri)
 	if current != "" {
-		w.fleet.Unsubscribe(current, uri)
+		w.pool.Unsubscribe(current, uri)
 	}
 	if server != "" {
 		w.subscribed[uri] = server
-		w.fleet.Subscribe(server, uri)
+		w.pool.Subscribe(server, uri)
 	}
 }
 

@@ -188,16 +188,16 @@ func TestCircuitBreaker_oversizedResults(t *testing.T) {
 	}
 }
 
-func TestFleet_callsWhileUnreachable(t *testing.T) {
+func TestPool_callsWhileUnreachable(t *testing.T) {
 	t.Parallel()
 	target, end := broken(t, faults["a failure of the server"].answer)
 	defer end()
-	f, listed := fleet(t)
-	f.SetTargets([]upstream.Target{target})
-	until(t, listed, func() bool { return f.State("broken").Listing != nil })
+	pool, listed := newPool(t)
+	pool.SetTargets([]upstream.Target{target})
+	until(t, listed, func() bool { return pool.State("broken").Listing != nil })
 	r := upstream.Request{Method: upstream.MethodTool, Name: "broken"}
 	for range 5 {
-		c, err := f.Start(t.Context(), "broken", r, nil)
+		c, err := pool.Start(t.Context(), "broken", r, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,12 +205,12 @@ func TestFleet_callsWhileUnreachable(t *testing.T) {
 			t.Fatal("it has answered")
 		}
 	}
-	_, err := f.Start(t.Context(), "broken", r, nil)
+	_, err := pool.Start(t.Context(), "broken", r, nil)
 	if gone, ok := errors.AsType[*upstream.UnreachableError](err); !ok || gone.RetryAfter <= 0 || !errors.Is(err, upstream.ErrCircuitOpen) {
 		t.Errorf("the sixth call ends with %v", err)
 	}
 	until(t, listed, func() bool {
-		c, err := f.Start(t.Context(), "broken", upstream.Request{Method: upstream.MethodTool, Name: "echo"}, nil)
+		c, err := pool.Start(t.Context(), "broken", upstream.Request{Method: upstream.MethodTool, Name: "echo"}, nil)
 		if err == nil {
 			_, err = c.Next(t.Context())
 		}

@@ -57,7 +57,7 @@ func lengths(l *upstream.Listing) map[string]int {
 	return map[string]int{"tool": len(l.Tools), "prompt": len(l.Prompts), "resource": len(l.Resources)}
 }
 
-func TestFleet_listChanged(t *testing.T) {
+func TestPool_listChanged(t *testing.T) {
 	t.Parallel()
 	for way, row := range map[string]struct {
 		handler func(func(*http.Request) *mcp.Server) http.Handler // nil is a program
@@ -82,22 +82,22 @@ func TestFleet_listChanged(t *testing.T) {
 					target = upstream.Target{URL: web(t, row.handler(func(*http.Request) *mcp.Server { return s }))}
 				}
 				target.Name = "x"
-				f, listed := fleet(t)
-				f.SetTargets([]upstream.Target{target})
-				until(t, listed, func() bool { return f.State("x").Listing != nil })
-				if got := f.State("x").Revision >= "2026-07-28"; got != row.modern {
-					t.Fatalf("it speaks %s", f.State("x").Revision)
+				pool, listed := newPool(t)
+				pool.SetTargets([]upstream.Target{target})
+				until(t, listed, func() bool { return pool.State("x").Listing != nil })
+				if got := pool.State("x").Revision >= "2026-07-28"; got != row.modern {
+					t.Fatalf("it speaks %s", pool.State("x").Revision)
 				}
-				want := lengths(f.State("x").Listing)
+				want := lengths(pool.State("x").Listing)
 				want[kind]++
-				c, err := f.Start(t.Context(), "x", upstream.Request{Method: upstream.MethodTool, Name: "add", Arguments: json.RawMessage(`{"kind":"` + kind + `"}`)}, nil)
+				c, err := pool.Start(t.Context(), "x", upstream.Request{Method: upstream.MethodTool, Name: "add", Arguments: json.RawMessage(`{"kind":"` + kind + `"}`)}, nil)
 				if err == nil {
 					_, err = c.Next(t.Context())
 				}
 				if err != nil {
 					t.Fatal(err)
 				}
-				until(t, listed, func() bool { return lengths(f.State("x").Listing)[kind] == want[kind] })
+				until(t, listed, func() bool { return lengths(pool.State("x").Listing)[kind] == want[kind] })
 			})
 		}
 	}

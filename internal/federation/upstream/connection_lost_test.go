@@ -59,18 +59,18 @@ func (s *subscriptionRefuser) RoundTrip(r *http.Request) (*http.Response, error)
 	return answer(http.StatusOK, `{"jsonrpc":"2.0","id":`+string(m.id)+`,"result":`+result+`}`)
 }
 
-// followed subscribes a fleet to all uris for a while. It returns the number of connections,
+// followed subscribes a pool to all uris for a while. It returns the number of connections,
 // the subscriptions requested last, and those still wanted.
 func followed(t *testing.T, s *subscriptionRefuser, uris []string) (links int, asked, wanted []string) {
 	t.Helper()
-	f := NewFleet(playedBy(s), func() {}, func(string, string) {})
-	f.SetTargets([]Target{{Name: "touchy", URL: "http://touchy.test/mcp"}})
+	pool := NewPool(playedBy(s), func() {}, func(string, string) {})
+	pool.SetTargets([]Target{{Name: "touchy", URL: "http://touchy.test/mcp"}})
 	for _, uri := range uris {
-		f.Subscribe("touchy", uri)
+		pool.Subscribe("touchy", uri)
 	}
 	time.Sleep(10 * time.Minute)
-	wanted = f.server("touchy").subscriptions.all()
-	f.Close()
+	wanted = pool.server("touchy").subscriptions.all()
+	pool.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.links, s.asked, wanted

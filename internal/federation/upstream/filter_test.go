@@ -98,7 +98,7 @@ func TestSSEFilter_eventNames(t *testing.T) {
 	}
 }
 
-func TestFleet_hangingServers(t *testing.T) {
+func TestPool_hangingServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const hanging = 650
 		g := make(dialSemaphore, maxDials)
@@ -115,7 +115,7 @@ func TestFleet_hangingServers(t *testing.T) {
 	})
 }
 
-func TestFleet_maxDials(t *testing.T) {
+func TestPool_maxDials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := make(dialSemaphore, maxDials)
 		var within atomic.Int64

@@ -102,13 +102,13 @@ func TestServer_endlessListChanges(t *testing.T) {
 			return "text/event-stream", fmt.Sprintf("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n"+
 				"data: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"tools\":[{\"name\":\"t%d\",\"inputSchema\":{\"type\":\"object\"}}]}}\n\n", id, n)
 		}}.at(t)
-		f := upstream.NewFleet(o, func() {}, func(string, string) {})
-		f.SetTargets([]upstream.Target{target})
+		pool := upstream.NewPool(o, func() {}, func(string, string) {})
+		pool.SetTargets([]upstream.Target{target})
 		time.Sleep(time.Minute)
 		if n := read.Load(); n < 5 || n > 20 {
 			t.Errorf("its lists are read %d times in a minute", n)
 		}
-		f.Close()
+		pool.Close()
 	})
 }
 
@@ -139,13 +139,13 @@ func TestServer_reconnectWithLargeLists(t *testing.T) {
 					return &late{time.Second, strings.NewReader("data: {\"a\":1,\"a\":1}\n\n")}
 				},
 			}.at(t)
-			f := upstream.NewFleet(o, func() {}, func(string, string) {})
-			f.SetTargets([]upstream.Target{target})
+			pool := upstream.NewPool(o, func() {}, func(string, string) {})
+			pool.SetTargets([]upstream.Target{target})
 			time.Sleep(during)
 			if n := int(read.Load()); n < bounds[0] || n > bounds[1] {
 				t.Errorf("lists of %d bytes are read %d times within %s", size, n, during)
 			}
-			f.Close()
+			pool.Close()
 			time.Sleep(time.Second) // until nobody reads
 		})
 	}
@@ -164,13 +164,13 @@ func TestSSEFilter_retry(t *testing.T) {
 				},
 			}
 			target, o := server.at(t)
-			f := upstream.NewFleet(o, func() {}, func(string, string) {})
-			f.SetTargets([]upstream.Target{target})
+			pool := upstream.NewPool(o, func() {}, func(string, string) {})
+			pool.SetTargets([]upstream.Target{target})
 			time.Sleep(time.Minute)
 			if n := streams.Load(); n < 1 || n > 601 {
 				t.Errorf("retry: %s: its stream is opened %d times in a minute", retry, n)
 			}
-			f.Close()
+			pool.Close()
 		})
 	}
 }

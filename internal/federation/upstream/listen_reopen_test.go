@@ -78,16 +78,16 @@ func TestListenStream_serverGone(t *testing.T) {
 		gone := errors.New("nobody listens there")
 		b.second = func(*http.Request) (*http.Response, error) { return nil, gone }
 		told := make(chan struct{}, 10)
-		f := NewFleet(playedBy(b), func() { told <- struct{}{} }, nil)
-		f.SetTargets([]Target{{Name: "x", URL: "http://brief.test/mcp"}})
+		pool := NewPool(playedBy(b), func() { told <- struct{}{} }, nil)
+		pool.SetTargets([]Target{{Name: "x", URL: "http://brief.test/mcp"}})
 		began := time.Now()
-		for f.State("x").Err == nil {
+		for pool.State("x").Err == nil {
 			<-told
 		}
-		if state, took := f.State("x"), time.Since(began); !errors.Is(state.Err, gone) || state.Listing != nil || took != lasts+firstListenDelay {
+		if state, took := pool.State("x"), time.Since(began); !errors.Is(state.Err, gone) || state.Listing != nil || took != lasts+firstListenDelay {
 			t.Errorf("after %s it is %+v", took, state)
 		}
-		f.Close()
+		pool.Close()
 		time.Sleep(lasts)
 	})
 }

@@ -87,16 +87,16 @@ func (p pausing) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// heard connects a fleet to the server for a while, with a running call, and returns the final
+// heard connects a pool to the server for a while, with a running call, and returns the final
 // listing.
 func (b *brief) heard(t *testing.T, during time.Duration) string {
 	t.Helper()
-	f := NewFleet(playedBy(b), func() {}, nil)
-	f.SetTargets([]Target{{Name: "x", URL: "http://brief.test/mcp"}})
-	if err := f.WaitReady(t.Context()); err != nil {
+	pool := NewPool(playedBy(b), func() {}, nil)
+	pool.SetTargets([]Target{{Name: "x", URL: "http://brief.test/mcp"}})
+	if err := pool.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	c, err := f.Start(t.Context(), "x", Request{Method: MethodTool, Name: "n1"}, nil)
+	c, err := pool.Start(t.Context(), "x", Request{Method: MethodTool, Name: "n1"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,8 +107,8 @@ func (b *brief) heard(t *testing.T, during time.Duration) string {
 		t.Errorf("a call has ended with %v", err)
 	}
 	c.Cancel(context.Canceled)
-	listing := f.State("x").Listing
-	f.Close()
+	listing := pool.State("x").Listing
+	pool.Close()
 	if listing == nil {
 		return "nothing"
 	}
@@ -169,19 +169,19 @@ func TestListenStream_assumesChange(t *testing.T) {
 		b := newBrief("", 0)
 		b.can = `"resources":{"subscribe":true}`
 		updated := make(chan string, 10)
-		f := NewFleet(playedBy(b),
+		pool := NewPool(playedBy(b),
 			func() {}, func(name, uri string) { updated <- name + " " + uri })
-		f.SetTargets([]Target{{Name: "x", URL: "http://brief.test/mcp"}})
-		f.Subscribe("x", "lab://note")
+		pool.SetTargets([]Target{{Name: "x", URL: "http://brief.test/mcp"}})
+		pool.Subscribe("x", "lab://note")
 		began := time.Now()
 		if got, took := <-updated, time.Since(began); got != "x lab://note" || took != lasts+firstListenDelay {
 			t.Errorf("after %s the updates are %q", took, got)
 		}
-		f.Unsubscribe("x", "lab://note")
+		pool.Unsubscribe("x", "lab://note")
 		time.Sleep(3 * lasts)
 		if n := len(b.times()); n != 2 || len(updated) > 0 {
 			t.Errorf("after unsubscribing: %d updates, %d listen requests", len(updated), n)
 		}
-		f.Close()
+		pool.Close()
 	})
 }

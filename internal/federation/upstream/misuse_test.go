@@ -58,33 +58,33 @@ func rudeAt(t *testing.T, name, method string) upstream.Target {
 }
 
 func TestStdioServer_invalidLine(t *testing.T) {
-	f, listed := fleet(t)
+	pool, listed := newPool(t)
 	places := []upstream.Target{program(t, "attentive")}
 	for name := range rudeness {
 		places = append(places, rudeAt(t, name, upstream.MethodTool))
 	}
-	f.SetTargets(places)
-	if err := f.WaitReady(t.Context()); err != nil {
+	pool.SetTargets(places)
+	if err := pool.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	begin := func(server, tool string) *upstream.Call {
 		t.Helper()
-		c, err := f.Start(t.Context(), server, upstream.Request{Method: upstream.MethodTool, Name: tool}, nil)
+		c, err := pool.Start(t.Context(), server, upstream.Request{Method: upstream.MethodTool, Name: tool}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return c
 	}
 	for name, rude := range rudeness {
-		good, before := begin("attentive", "waits"), f.State(name).Since
+		good, before := begin("attentive", "waits"), pool.State(name).Since
 		waits := begin(name, "waits")
 		for _, c := range []*upstream.Call{begin(name, "x"), waits} {
 			if reply, err := c.Next(t.Context()); err == nil || !strings.Contains(err.Error(), rude.said) {
 				t.Errorf("%s: a call ends with %s, %v", name, reply.Result, err)
 			}
 		}
-		until(t, listed, func() bool { return f.State(name).Since != before })
-		if err := f.State(name).Err; err != nil && !strings.Contains(err.Error(), rude.said) {
+		until(t, listed, func() bool { return pool.State(name).Since != before })
+		if err := pool.State(name).Err; err != nil && !strings.Contains(err.Error(), rude.said) {
 			t.Errorf("%s: dial: %v", name, err)
 		}
 		if _, err := begin("attentive", "begun").Next(t.Context()); err != nil || good.Ended() {

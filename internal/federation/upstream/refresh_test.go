@@ -26,12 +26,12 @@ func TestServer_reconnectBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var tries refusing
 		var log strings.Builder
-		f := NewFleet(Options{
+		pool := NewPool(Options{
 			Transport: func(grant.HTTP) http.RoundTripper { return &tries }, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		}, func() {}, nil)
-		f.SetTargets([]Target{{Name: "away", URL: "http://127.0.0.1/mcp"}})
+		pool.SetTargets([]Target{{Name: "away", URL: "http://127.0.0.1/mcp"}})
 		time.Sleep(24 * time.Hour)
-		f.Close()
+		pool.Close()
 		// A discovery and a handshake each time: after the first minutes once in 30 to 60 s.
 		if n := int(tries) / 2; n < 24*60 || n > 24*120+10 {
 			t.Errorf("%d attempts within a day", n)

@@ -46,11 +46,11 @@ func (a *attempts) Handle(_ context.Context, r slog.Record) error {
 func TestStdioServer_restartBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := &attempts{}
-		f := upstream.NewFleet(upstream.Options{Version: "test", Logger: slog.New(log)}, func() {}, nil)
-		f.SetTargets([]upstream.Target{program(t, "crash")})
+		pool := upstream.NewPool(upstream.Options{Version: "test", Logger: slog.New(log)}, func() {}, nil)
+		pool.SetTargets([]upstream.Target{program(t, "crash")})
 		time.Sleep(5 * time.Minute)
-		state := f.State("crash")
-		f.Close()
+		state := pool.State("crash")
+		pool.Close()
 		if want := "the program has ended: exit status 3"; state.Err == nil || state.Err.Error() != want {
 			t.Errorf("it is not reached as %v, want %s", state.Err, want)
 		}
@@ -103,13 +103,13 @@ func TestStdioServer_restart(t *testing.T) {
 	target.Command = append(target.Command, filepath.Join(t.TempDir(), "has ended"))
 	synctest.Test(t, func(t *testing.T) {
 		listed := make(chan struct{}, 100)
-		f := upstream.NewFleet(upstream.Options{Version: "test", Logger: slog.New(slog.DiscardHandler)}, func() { listed <- struct{}{} }, nil)
-		defer f.Close()
-		f.SetTargets([]upstream.Target{target})
-		offered := func() bool { return f.State("mortal").Listing != nil }
+		pool := upstream.NewPool(upstream.Options{Version: "test", Logger: slog.New(slog.DiscardHandler)}, func() { listed <- struct{}{} }, nil)
+		defer pool.Close()
+		pool.SetTargets([]upstream.Target{target})
+		offered := func() bool { return pool.State("mortal").Listing != nil }
 		until(t, listed, offered)
 		call := func() (upstream.Reply, error) {
-			c, err := f.Start(t.Context(), "mortal", upstream.Request{Method: upstream.MethodTool, Name: "x"}, nil)
+			c, err := pool.Start(t.Context(), "mortal", upstream.Request{Method: upstream.MethodTool, Name: "x"}, nil)
 			if err != nil {
 				return upstream.Reply{}, err
 			}

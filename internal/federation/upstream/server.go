@@ -35,7 +35,7 @@ const (
 	largeList = 1 << 20
 )
 
-// server is one server of a fleet. It connects to its target and reconnects.
+// server is one server of a pool. It connects to its target and reconnects.
 type server struct {
 	// Fixed at creation.
 	target            Target

@@ -48,16 +48,16 @@ func hosts(t *testing.T, subscribed, left func(uri string)) map[string]*httptest
 	return hosts
 }
 
-// following returns a fleet of one server, and the channels of its notifications.
-func following(t *testing.T, target upstream.Target) (f *upstream.Fleet, listed chan struct{}, updated chan string) {
+// following returns a pool of one server, and the channels of its notifications.
+func following(t *testing.T, target upstream.Target) (pool *upstream.Pool, listed chan struct{}, updated chan string) {
 	t.Helper()
 	o, _ := options(t)
 	listed, updated = make(chan struct{}, 100), make(chan string, 100)
-	f = upstream.NewFleet(o, func() { listed <- struct{}{} }, func(name, uri string) { updated <- name + " " + uri })
-	t.Cleanup(f.Close)
+	pool = upstream.NewPool(o, func() { listed <- struct{}{} }, func(name, uri string) { updated <- name + " " + uri })
+	t.Cleanup(pool.Close)
 	target.Name = "x"
-	f.SetTargets([]upstream.Target{target})
-	return f, listed, updated
+	pool.SetTargets([]upstream.Target{target})
+	return pool, listed, updated
 }
 
 func TestSubscribe_notification(t *testing.T) {
@@ -68,15 +68,15 @@ func TestSubscribe_notification(t *testing.T) {
 	eras := map[bool]int{}
 	for way, target := range places {
 		t.Run(way, func(t *testing.T) {
-			f, _, updated := following(t, target)
-			f.Subscribe("x", "lab://note")
-			f.Subscribe("none", "lab://note")
-			if err := f.WaitReady(t.Context()); err != nil {
+			pool, _, updated := following(t, target)
+			pool.Subscribe("x", "lab://note")
+			pool.Subscribe("none", "lab://note")
+			if err := pool.WaitReady(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			eras[f.State("x").Revision >= "2026-07-28"]++
+			eras[pool.State("x").Revision >= "2026-07-28"]++
 			for { // the server confirms later
-				c, err := f.Start(t.Context(), "x", upstream.Request{Method: upstream.MethodTool, Name: "touch"}, nil)
+				c, err := pool.Start(t.Context(), "x", upstream.Request{Method: upstream.MethodTool, Name: "touch"}, nil)
 				if err == nil {
 					_, err = c.Next(t.Context())
 				}
@@ -103,19 +103,19 @@ func TestUnsubscribe(t *testing.T) {
 	subscribed, left := make(chan string, 10), make(chan string, 10)
 	for way, host := range hosts(t, func(uri string) { subscribed <- uri }, func(uri string) { left <- uri }) {
 		t.Run(way, func(t *testing.T) {
-			f, _, _ := following(t, upstream.Target{URL: host.URL})
+			pool, _, _ := following(t, upstream.Target{URL: host.URL})
 			for range 2 { // it may be wanted again
-				f.Subscribe("x", "lab://note")
+				pool.Subscribe("x", "lab://note")
 				if got := <-subscribed; got != "lab://note" {
 					t.Errorf("subscribed to is %q", got)
 				}
-				f.Unsubscribe("x", "lab://note")
+				pool.Unsubscribe("x", "lab://note")
 				if got := <-left; got != "lab://note" {
 					t.Errorf("left is %q", got)
 				}
 			}
-			if err := f.WaitReady(t.Context()); err != nil || f.State("x").Listing == nil {
-				t.Errorf("the connection is lost: %v", f.State("x").Err)
+			if err := pool.WaitReady(t.Context()); err != nil || pool.State("x").Listing == nil {
+				t.Errorf("the connection is lost: %v", pool.State("x").Err)
 			}
 		})
 	}
@@ -126,12 +126,12 @@ func TestSubscribe_afterReconnect(t *testing.T) {
 	subscribed := make(chan string, 10)
 	for way, host := range hosts(t, func(uri string) { subscribed <- uri }, nobody) {
 		t.Run(way, func(t *testing.T) {
-			f, _, _ := following(t, upstream.Target{URL: host.URL})
-			f.Subscribe("x", "lab://note")
+			pool, _, _ := following(t, upstream.Target{URL: host.URL})
+			pool.Subscribe("x", "lab://note")
 			<-subscribed
 			host.CloseClientConnections()
 			<-subscribed
-			f.SetTargets([]upstream.Target{{Name: "x", URL: host.URL, StartTimeout: 1e9}}) // a different target for the fleet
+			pool.SetTargets([]upstream.Target{{Name: "x", URL: host.URL, StartTimeout: 1e9}}) // a different target for the pool
 			<-subscribed
 		})
 	}
@@ -140,15 +140,15 @@ func TestSubscribe_afterReconnect(t *testing.T) {
 func TestSubscribe_limit(t *testing.T) {
 	t.Parallel()
 	subscribed := make(chan string, 2000)
-	f, _, _ := following(t, upstream.Target{URL: hosts(t, func(uri string) { subscribed <- uri }, nobody)["sessions"].URL})
+	pool, _, _ := following(t, upstream.Target{URL: hosts(t, func(uri string) { subscribed <- uri }, nobody)["sessions"].URL})
 	for i := range 1001 {
-		f.Subscribe("x", fmt.Sprintf("lab://note/%04d", i))
+		pool.Subscribe("x", fmt.Sprintf("lab://note/%04d", i))
 	}
 	for range 1000 {
 		<-subscribed
 	}
-	f.Unsubscribe("x", "lab://note/0000")
-	f.Subscribe("x", "lab://one/more")
+	pool.Unsubscribe("x", "lab://note/0000")
+	pool.Subscribe("x", "lab://one/more")
 	if got := <-subscribed; got != "lab://one/more" {
 		t.Errorf("subscribed to is %q", got)
 	}

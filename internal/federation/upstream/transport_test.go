@@ -102,15 +102,15 @@ func TestProbe_otherVariants(t *testing.T) {
 func TestProbe_knownVariantFirst(t *testing.T) {
 	t.Parallel()
 	s := at(t, "/sse", upstream.TransportSSE, 404)
-	f, listed := fleet(t)
-	f.SetTargets([]upstream.Target{{Name: "x", URL: s.URL}})
-	until(t, listed, func() bool { return f.State("x").Listing != nil })
+	pool, listed := newPool(t)
+	pool.SetTargets([]upstream.Target{{Name: "x", URL: s.URL}})
+	until(t, listed, func() bool { return pool.State("x").Listing != nil })
 	if asked := s.paths(); asked["POST /mcp"] == 0 {
 		t.Errorf("first request: %v", asked)
 	}
-	before := f.State("x").Since
+	before := pool.State("x").Since
 	s.CloseClientConnections()
-	until(t, listed, func() bool { return f.State("x").Listing != nil && f.State("x").Since != before })
+	until(t, listed, func() bool { return pool.State("x").Listing != nil && pool.State("x").Since != before })
 	if asked := s.paths(); asked["GET /sse"] != 1 || asked["POST /mcp"]+asked["POST /"]+asked["GET /"] > 0 {
 		t.Errorf("next request: %v", asked)
 	}

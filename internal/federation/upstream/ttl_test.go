@@ -61,18 +61,18 @@ func (s *changingServer) reads(method string) int {
 	return len(s.read[method])
 }
 
-// aged runs a fleet with the server for 150 s, and calls during. It returns the final state,
+// aged runs a pool with the server for 150 s, and calls during. It returns the final state,
 // and the number of list changes.
-func (s *changingServer) aged(t *testing.T, during func(*Fleet)) (state ServerState, told int) {
+func (s *changingServer) aged(t *testing.T, during func(*Pool)) (state ServerState, told int) {
 	t.Helper()
 	s.began, s.read = time.Now(), map[string][]time.Duration{}
-	f := NewFleet(playedBy(s), func() { told++ }, nil)
-	f.SetTargets([]Target{{Name: "aging", URL: "http://aging.test/mcp"}})
-	during(f)
+	pool := NewPool(playedBy(s), func() { told++ }, nil)
+	pool.SetTargets([]Target{{Name: "aging", URL: "http://aging.test/mcp"}})
+	during(pool)
 	time.Sleep(150*time.Second - time.Since(s.began))
 	synctest.Wait()
-	state = f.State("aging")
-	f.Close()
+	state = pool.State("aging")
+	pool.Close()
 	if state.Listing == nil || (state.Revision == modern) != s.newest {
 		t.Fatalf("it speaks %q: %v", state.Revision, state.Err)
 	}
@@ -88,7 +88,7 @@ func always(times []time.Duration) map[string][]time.Duration {
 	return all
 }
 
-func TestFleet_refreshAfterTTL(t *testing.T) {
+func TestPool_refreshAfterTTL(t *testing.T) {
 	for ttl, want := range map[string][]time.Duration{
 		`,"ttlMs":60000`:  {0, time.Minute, 2 * time.Minute},
 		`,"ttlMs":100000`: {0, 100 * time.Second},
@@ -98,7 +98,7 @@ func TestFleet_refreshAfterTTL(t *testing.T) {
 		for _, newest := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
 				s := &changingServer{newest: newest, ttl: ttl}
-				state, told := s.aged(t, func(*Fleet) {})
+				state, told := s.aged(t, func(*Pool) {})
 				if diff := cmp.Diff(always(want), s.read); diff != "" || told != len(want) {
 					t.Errorf("%s: notified %d times; read times (-want +got)\n%s", ttl, told, diff)
 				}
@@ -114,13 +114,13 @@ func TestFleet_refreshAfterTTL(t *testing.T) {
 	}
 }
 
-func TestFleet_changeBeforeTTL(t *testing.T) {
+func TestPool_changeBeforeTTL(t *testing.T) {
 	for _, newest := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &changingServer{newest: newest, ttl: `,"ttlMs":100000`}
-			_, told := s.aged(t, func(f *Fleet) {
+			_, told := s.aged(t, func(pool *Pool) {
 				time.Sleep(30 * time.Second)
-				f.server("aging").changed("notifications/tools/list_changed", "")
+				pool.server("aging").changed("notifications/tools/list_changed", "")
 			})
 			again := 30*time.Second + listDebounce
 			if diff := cmp.Diff(always([]time.Duration{0, again, again + 100*time.Second}), s.read); diff != "" || told != 3 {

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Fleet manages connections to servers, independently of each other: a server that is down or
+// Pool manages connections to servers, independently of each other: a server that is down or
 // hangs does not delay others. It is safe for concurrent use.
-type Fleet struct {
+type Pool struct {
 	// Fixed at creation.
 	options           Options
 	onListChanged     func()
@@ -27,52 +27,52 @@ type Fleet struct {
 	closed    bool
 }
 
-// NewFleet returns a fleet without servers. It calls onListChanged when the listing of a server
+// NewPool returns a pool without servers. It calls onListChanged when the listing of a server
 // has changed, and onResourceUpdated when a server reports a change of a subscribed resource.
 // Neither may block.
-func NewFleet(o Options, onListChanged func(), onResourceUpdated func(name, uri string)) *Fleet {
-	return &Fleet{options: o, onListChanged: onListChanged, onResourceUpdated: onResourceUpdated, dials: make(dialSemaphore, maxDials), servers: map[string]*server{}, suspended: map[string]suspendedCall{}}
+func NewPool(o Options, onListChanged func(), onResourceUpdated func(name, uri string)) *Pool {
+	return &Pool{options: o, onListChanged: onListChanged, onResourceUpdated: onResourceUpdated, dials: make(dialSemaphore, maxDials), servers: map[string]*server{}, suspended: map[string]suspendedCall{}}
 }
 
 // SetTargets reconciles the servers with targets, by name. A server with an unchanged target
 // keeps its connection.
-func (f *Fleet) SetTargets(targets []Target) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed {
+func (pool *Pool) SetTargets(targets []Target) {
+	pool.mu.Lock()
+	defer pool.mu.Unlock()
+	if pool.closed {
 		return
 	}
 	kept := map[string]*server{}
 	for _, p := range targets {
-		s := f.servers[p.Name]
+		s := pool.servers[p.Name]
 		switch {
 		case s == nil || s.hash != p.Hash():
-			s = f.startServer(p, s)
+			s = pool.startServer(p, s)
 		case !p.Lazy:
 			s.requestConnect()
 		}
 		kept[p.Name] = s
 	}
-	for name, s := range f.servers {
+	for name, s := range pool.servers {
 		if kept[name] != s {
 			s.stop()
 		}
 	}
-	f.servers = kept
+	pool.servers = kept
 }
 
 // startServer starts connecting to a server. It inherits the subscriptions of the server that
 // it replaces, if any.
-func (f *Fleet) startServer(t Target, before *server) *server {
+func (pool *Pool) startServer(t Target, before *server) *server {
 	var wanted []string
 	if before != nil {
 		wanted = before.subscriptions.all()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &server{target: t, hash: t.Hash(), options: f.options, onListChanged: f.onListChanged, dials: f.dials, stop: cancel, signals: newSignals()}
-	s.subscriptions, s.onResourceUpdated = newSubscriptions(wanted), func(uri string) { f.onResourceUpdated(t.Name, uri) }
+	s := &server{target: t, hash: t.Hash(), options: pool.options, onListChanged: pool.onListChanged, dials: pool.dials, stop: cancel, signals: newSignals()}
+	s.subscriptions, s.onResourceUpdated = newSubscriptions(wanted), func(uri string) { pool.onResourceUpdated(t.Name, uri) }
 	s.options.Changed = s.changed
-	f.background.Go(func() {
+	pool.background.Go(func() {
 		s.run(ctx)
 		s.settled.close() // unblocks waiters of a stopped server
 		s.attempted.close()
@@ -80,10 +80,10 @@ func (f *Fleet) startServer(t Target, before *server) *server {
 	return s
 }
 
-func (f *Fleet) server(name string) *server {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.servers[name]
+func (pool *Pool) server(name string) *server {
+	pool.mu.Lock()
+	defer pool.mu.Unlock()
+	return pool.servers[name]
 }
 
 type ServerState struct {
@@ -100,8 +100,8 @@ type ServerState struct {
 }
 
 // State returns the state of a server, or the zero ServerState if it does not exist.
-func (f *Fleet) State(name string) ServerState {
-	s := f.server(name)
+func (pool *Pool) State(name string) ServerState {
+	s := pool.server(name)
 	if s == nil {
 		return ServerState{}
 	}
@@ -111,9 +111,9 @@ func (f *Fleet) State(name string) ServerState {
 }
 
 // Listing returns what the server of a target offers. It is nil while that is not known, and if
-// the fleet has another target under that name.
-func (f *Fleet) Listing(t Target) *Listing {
-	s := f.server(t.Name)
+// the pool has another target under that name.
+func (pool *Pool) Listing(t Target) *Listing {
+	s := pool.server(t.Name)
 	if s == nil || s.hash != t.Hash() {
 		return nil
 	}
@@ -124,37 +124,37 @@ func (f *Fleet) Listing(t Target) *Listing {
 
 // Subscribe subscribes to changes of a resource, now and after each reconnect, if the server
 // supports it. A server has at most 1,000 subscriptions.
-func (f *Fleet) Subscribe(name, uri string) {
-	f.updateSubscriptions(name, func(s *subscriptions) { s.add(uri) })
+func (pool *Pool) Subscribe(name, uri string) {
+	pool.updateSubscriptions(name, func(s *subscriptions) { s.add(uri) })
 }
 
-// Unsubscribe reverts [Fleet.Subscribe].
-func (f *Fleet) Unsubscribe(name, uri string) {
-	f.updateSubscriptions(name, func(s *subscriptions) { s.remove(uri) })
+// Unsubscribe reverts [Pool.Subscribe].
+func (pool *Pool) Unsubscribe(name, uri string) {
+	pool.updateSubscriptions(name, func(s *subscriptions) { s.remove(uri) })
 }
 
 // updateSubscriptions changes the subscriptions of a server. It holds the lock, so that a
 // replacement of the server inherits them.
-func (f *Fleet) updateSubscriptions(name string, change func(*subscriptions)) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if s := f.servers[name]; s != nil {
+func (pool *Pool) updateSubscriptions(name string, change func(*subscriptions)) {
+	pool.mu.Lock()
+	defer pool.mu.Unlock()
+	if s := pool.servers[name]; s != nil {
 		change(s.subscriptions)
 	}
 }
 
-func (f *Fleet) HasServers() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.servers) > 0
+func (pool *Pool) HasServers() bool {
+	pool.mu.Lock()
+	defer pool.mu.Unlock()
+	return len(pool.servers) > 0
 }
 
 // WaitReady waits until each server has listed its offers or failed once. It returns the error
 // of ctx if ctx is done first.
-func (f *Fleet) WaitReady(ctx context.Context) error {
-	f.mu.Lock()
-	servers := slices.Collect(maps.Values(f.servers))
-	f.mu.Unlock()
+func (pool *Pool) WaitReady(ctx context.Context) error {
+	pool.mu.Lock()
+	servers := slices.Collect(maps.Values(pool.servers))
+	pool.mu.Unlock()
 	for _, s := range servers {
 		select {
 		case <-s.settled.closed:
@@ -167,10 +167,10 @@ func (f *Fleet) WaitReady(ctx context.Context) error {
 
 // NotReady returns the sorted names of the servers that have neither listed their offers nor
 // failed.
-func (f *Fleet) NotReady() (names []string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for name, s := range f.servers {
+func (pool *Pool) NotReady() (names []string) {
+	pool.mu.Lock()
+	defer pool.mu.Unlock()
+	for name, s := range pool.servers {
 		select {
 		case <-s.settled.closed:
 		default:
@@ -210,8 +210,8 @@ func (s *server) connection() (*Conn, ServerState) {
 
 // Start starts a call at a server (see [Conn.Start]), and connects an idle server first. The
 // error is an [*UnreachableError], or wraps [ErrListingChanged].
-func (f *Fleet) Start(ctx context.Context, name string, r Request, l Listener) (*Call, error) {
-	s := f.server(name)
+func (pool *Pool) Start(ctx context.Context, name string, r Request, l Listener) (*Call, error) {
+	s := pool.server(name)
 	if s == nil {
 		return nil, &UnreachableError{Name: name, Err: errors.New("there is no such server")}
 	}
@@ -234,21 +234,21 @@ func (f *Fleet) Start(ctx context.Context, name string, r Request, l Listener) (
 	return conn.Start(ctx, r, l), nil
 }
 
-func (f *Fleet) Close() {
-	f.mu.Lock()
-	f.closed = true
-	servers := f.servers
-	f.servers = map[string]*server{}
-	for _, p := range f.suspended {
+func (pool *Pool) Close() {
+	pool.mu.Lock()
+	pool.closed = true
+	servers := pool.servers
+	pool.servers = map[string]*server{}
+	for _, p := range pool.suspended {
 		p.timeout.Stop()
 		p.call.Cancel(ErrClosed)
 	}
-	f.suspended = map[string]suspendedCall{}
-	f.mu.Unlock()
+	pool.suspended = map[string]suspendedCall{}
+	pool.mu.Unlock()
 	for _, s := range servers {
 		s.stop()
 	}
-	f.background.Wait()
+	pool.background.Wait()
 }
 
 // suspendedCall is a running call that waits for the client's response to an input request.
@@ -274,21 +274,21 @@ var (
 	errTooManySuspended = errors.New("too many suspended calls")
 )
 
-// Suspend stores a call until [Fleet.Resume] is called with the handle, which cannot be
+// Suspend stores a call until [Pool.Resume] is called with the handle, which cannot be
 // guessed. It cancels the call after suspendTimeout. owner is text unique to the caller, so
 // that one caller cannot exhaust the capacity of others. Beyond the limits it cancels the call
 // and returns "".
-func (f *Fleet) Suspend(c *Call, owner string) (handle string) {
+func (pool *Pool) Suspend(c *Call, owner string) (handle string) {
 	c.attach(nil)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed || len(f.suspended) >= maxSuspended || f.suspendedBy(owner) >= maxSuspendedPerOwner {
+	pool.mu.Lock()
+	defer pool.mu.Unlock()
+	if pool.closed || len(pool.suspended) >= maxSuspended || pool.suspendedBy(owner) >= maxSuspendedPerOwner {
 		c.Cancel(errTooManySuspended)
 		return ""
 	}
 	handle = rand.Text()
-	f.suspended[handle] = suspendedCall{c, owner, time.AfterFunc(suspendTimeout, func() {
-		if late := f.Resume(handle, nil); late != nil {
+	pool.suspended[handle] = suspendedCall{c, owner, time.AfterFunc(suspendTimeout, func() {
+		if late := pool.Resume(handle, nil); late != nil {
 			late.Cancel(errInputTimeout)
 		}
 	})}
@@ -296,8 +296,8 @@ func (f *Fleet) Suspend(c *Call, owner string) (handle string) {
 }
 
 // suspendedBy counts the suspended calls of an owner. The caller holds mu.
-func (f *Fleet) suspendedBy(owner string) (n int) {
-	for _, p := range f.suspended {
+func (pool *Pool) suspendedBy(owner string) (n int) {
+	for _, p := range pool.suspended {
 		if p.owner == owner {
 			n++
 		}
@@ -307,11 +307,11 @@ func (f *Fleet) suspendedBy(owner string) (n int) {
 
 // Resume returns a suspended call, once, and attaches l to it. It returns nil if the handle is
 // unknown.
-func (f *Fleet) Resume(handle string, l Listener) *Call {
-	f.mu.Lock()
-	p, waits := f.suspended[handle]
-	delete(f.suspended, handle)
-	f.mu.Unlock()
+func (pool *Pool) Resume(handle string, l Listener) *Call {
+	pool.mu.Lock()
+	p, waits := pool.suspended[handle]
+	delete(pool.suspended, handle)
+	pool.mu.Unlock()
 	if !waits {
 		return nil
 	}

@@ -84,24 +84,26 @@ func TestFilterTransport_cancelWithoutSession(t *testing.T) {
 
 // Regardless of the order of SetTargets and Subscribe, the last server has exactly the
 // subscriptions that were not removed.
-func TestFleet_subscriptionsOfReplacedServer(t *testing.T) {
-	f := NewFleet(Options{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}, func() {}, func(string, string) {})
-	defer f.Close()
-	replace := func(n int) { f.SetTargets([]Target{{Name: "one", Command: []string{fmt.Sprintf("/nowhere/%d", n)}}}) }
+func TestPool_subscriptionsOfReplacedServer(t *testing.T) {
+	pool := NewPool(Options{Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}, func() {}, func(string, string) {})
+	defer pool.Close()
+	replace := func(n int) {
+		pool.SetTargets([]Target{{Name: "one", Command: []string{fmt.Sprintf("/nowhere/%d", n)}}})
+	}
 	replace(0)
 	const rounds = 400
 	kept, gone := func(n int) string { return fmt.Sprint("kept://", n) }, func(n int) string { return fmt.Sprint("gone://", n) }
 	for n := range rounds {
-		f.Subscribe("one", gone(n))
+		pool.Subscribe("one", gone(n))
 	}
 	var all sync.WaitGroup
 	for n := range rounds {
 		all.Go(func() { replace(n + 1) })
-		all.Go(func() { f.Subscribe("one", kept(n)) })
-		all.Go(func() { f.Unsubscribe("one", gone(n)) })
+		all.Go(func() { pool.Subscribe("one", kept(n)) })
+		all.Go(func() { pool.Unsubscribe("one", gone(n)) })
 	}
 	all.Wait()
-	wanted := f.server("one").subscriptions
+	wanted := pool.server("one").subscriptions
 	for n := range rounds {
 		if !wanted.wants(kept(n)) || wanted.wants(gone(n)) {
 			t.Errorf("round %d: a subscription is lost or reappears", n)
@@ -134,25 +136,25 @@ func TestSubscriptions_retryAfterLoss(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBrief("", 0)
 			b.can = `"resources":{"subscribe":true}`
-			f := NewFleet(playedBy(unlucky{b, behind}), func() {}, func(string, string) {})
-			f.SetTargets([]Target{{Name: "x", URL: "http://brief.test/mcp"}})
-			f.Subscribe("x", "lab://note")
+			pool := NewPool(playedBy(unlucky{b, behind}), func() {}, func(string, string) {})
+			pool.SetTargets([]Target{{Name: "x", URL: "http://brief.test/mcp"}})
+			pool.Subscribe("x", "lab://note")
 			time.Sleep(lasts / 2)
 			if n := len(b.times()); n != 2 {
 				t.Errorf("%s: %d requests within half an hour", name, n)
 			}
-			f.Close()
+			pool.Close()
 			time.Sleep(lasts)
 		})
 	}
 }
 
 func TestSuspend_limitPerOwner(t *testing.T) {
-	f := NewFleet(Options{}, func() {}, func(string, string) {})
-	defer f.Close()
+	pool := NewPool(Options{}, func() {}, func(string, string) {})
+	defer pool.Close()
 	park := func(by string) (handle string, cause error) {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		return f.Suspend(newCall(1, Request{}, nil, cancel), by), context.Cause(ctx)
+		return pool.Suspend(newCall(1, Request{}, nil, cancel), by), context.Cause(ctx)
 	}
 	var last string
 	for n := range maxSuspendedPerOwner {
@@ -167,7 +169,7 @@ func TestSuspend_limitPerOwner(t *testing.T) {
 	if handle, err := park("bob"); handle == "" {
 		t.Errorf("a call of another owner is not suspended: %v", err)
 	}
-	f.Resume(last, nil)
+	pool.Resume(last, nil)
 	if handle, err := park("ann"); handle == "" {
 		t.Errorf("no call is suspended after another was resumed: %v", err)
 	}
@@ -176,7 +178,7 @@ func TestSuspend_limitPerOwner(t *testing.T) {
 			_, _ = park(fmt.Sprint("other ", n))
 		}
 	}
-	if len(f.suspended) != maxSuspended {
-		t.Errorf("%d calls wait", len(f.suspended))
+	if len(pool.suspended) != maxSuspended {
+		t.Errorf("%d calls wait", len(pool.suspended))
 	}
 }
