@@ -13,7 +13,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/examples/exampletest"
 	"github.com/mcpd/mcpd/scripting"
 	"github.com/mcpd/mcpd/serve"
 )
@@ -70,7 +69,15 @@ func TestProgram_servesGoAndFileTools(t *testing.T) {
 }
 
 func TestExample(t *testing.T) {
-	exampletest.Passes(t, exampletest.Load(t, engine.Options{Name: "shop", Files: engine.Files{Tools: files}, Scripts: engine.Scripts{Executor: scripting.Inline()}, Policies: []engine.Policy{named}}), 1)
+	server, err := engine.New(engine.Options{Name: "shop", Files: engine.Files{Tools: files}, Scripts: engine.Scripts{Executor: scripting.Inline()}, Policies: []engine.Policy{named}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close(context.Background()) })
+	results, err := server.RunTests(t.Context(), "")
+	if err != nil || len(results) != 1 || len(results[0].Failures) > 0 {
+		t.Errorf("got %+v, %v, want one test that passes", results, err)
+	}
 }
 
 func TestProgram_length(t *testing.T) {

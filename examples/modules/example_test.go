@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/examples/exampletest"
 	"github.com/mcpd/mcpd/serve"
 )
 
@@ -38,7 +37,15 @@ func TestScript_grantedBooks(t *testing.T) {
 }
 
 func TestExample(t *testing.T) {
-	exampletest.Passes(t, start(t), 2)
+	results, err := start(t).RunTests(t.Context(), "")
+	if err != nil || len(results) != 2 {
+		t.Fatalf("got %d tests, %v, want 2", len(results), err)
+	}
+	for _, r := range results {
+		for _, failure := range r.Failures {
+			t.Errorf("%s: %s: %s", r.Range, r.Name, failure)
+		}
+	}
 }
 
 func TestGrant_invalid(t *testing.T) {

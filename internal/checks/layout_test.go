@@ -42,7 +42,6 @@ var layout = map[string][]string{
 	"internal/base/...":        {"identity"},
 	"bench":                    {"engine", "serve", "call", "identity", "scripting", "scripting/worker"},
 	"testdata/federation/peer": {"call", "engine", "extensions/federation", "identity", "serve", "internal/language/grant", "internal/federation/upstream"},
-	"examples/exampletest":     {"engine", "scripting", "extensions/..."},
 	"examples/observability":   {"internal/base/observe", "internal/ops/telemetry", "internal/base/yaml"},
 	"examples/embed":           {"engine", "serve", "identity", "scripting", "scripting/worker"},
 	"examples/...":             {"engine", "serve", "identity", "scripting", "call"},
@@ -83,7 +82,7 @@ var doors = map[string][]string{
 }
 
 // testKits are packages of ours that any test may import.
-var testKits = []string{"extensions/...", "scripting/worker", "internal/js/esbuild", "internal/auth/authn/idptest", "internal/auth/authn/certtest", "internal/protocol/mcp/mcptest", "internal/base/postgrestest", "internal/base/state/sqlite", "internal/base/state/statetest", "internal/execution/extension", "internal/ops/compose/samples", "internal/process/cputest", "internal/process/osproc", "examples/exampletest"}
+var testKits = []string{"extensions/...", "scripting/worker", "internal/js/esbuild", "internal/auth/authn/idptest", "internal/auth/authn/certtest", "internal/protocol/mcp/mcptest", "internal/base/postgrestest", "internal/base/state/sqlite", "internal/base/state/statetest", "internal/execution/extension", "internal/ops/compose/samples", "internal/process/cputest", "internal/process/osproc"}
 
 // testDoors are dependencies that only tests may import.
 var testDoors = []string{

@@ -1,5 +1,4 @@
-// Package calls shows tools that call tools. See README.md.
-package calls
+package examples_test
 
 import (
 	"context"
@@ -11,13 +10,12 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/examples/exampletest"
 )
 
 func TestNestedCall_hiddenTool(t *testing.T) {
 	var mu sync.Mutex // concurrent calls run hooks concurrently
 	var told []string
-	server := start(t, func(_ context.Context, e call.Event) {
+	server := orders(t, func(_ context.Context, e call.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		told = append(told, strings.TrimSpace(strings.Join([]string{string(e.Phase), e.Tool, string(e.Via), e.Parent}, " ")))
@@ -46,14 +44,14 @@ func TestNestedCall_hiddenTool(t *testing.T) {
 }
 
 func TestMocks(t *testing.T) {
-	exampletest.Passes(t, start(t, func(context.Context, call.Event) {}), 2)
+	passes(t, orders(t, func(context.Context, call.Event) {}), 2)
 }
 
-// start returns a server of the example with a hook. Sequential calls run the hook in
+// orders returns a server of the example with a hook. Sequential calls run the hook in
 // sequence too.
-func start(t *testing.T, hook engine.Hook) *engine.Server {
+func orders(t *testing.T, hook engine.Hook) *engine.Server {
 	t.Helper()
-	server, err := engine.New(engine.Options{Name: "orders", Files: engine.Files{Tools: engine.Dir("tools.d")}, Hooks: []engine.Hook{hook}})
+	server, err := engine.New(engine.Options{Name: "orders", Files: engine.Files{Tools: engine.Dir("calls/tools.d")}, Hooks: []engine.Hook{hook}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,4 @@
-// Package systemd checks the restrictions of the systemd unit. See README.md.
-package systemd
+package examples_test
 
 import (
 	"bufio"
@@ -38,8 +37,8 @@ var directives = map[string]string{
 	"Service.SystemCallErrorNumber": "EPERM",
 }
 
-// unit reads the directives of the unit.
-func unit(t *testing.T, text []byte) map[string]string {
+// parseUnit returns the directives of a unit by section and name.
+func parseUnit(t *testing.T, text []byte) map[string]string {
 	t.Helper()
 	read, section := map[string]string{}, ""
 	lines := bufio.NewScanner(bytes.NewReader(text))
@@ -62,9 +61,9 @@ func unit(t *testing.T, text []byte) map[string]string {
 	return read
 }
 
-func source(t *testing.T) []byte {
+func unitFile(t *testing.T) []byte {
 	t.Helper()
-	text, err := os.ReadFile("mcpd.service")
+	text, err := os.ReadFile("systemd/mcpd.service")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +71,7 @@ func source(t *testing.T) []byte {
 }
 
 func TestUnit_restrictions(t *testing.T) {
-	got := unit(t, source(t))
+	got := parseUnit(t, unitFile(t))
 	for name, value := range directives {
 		if value == "*" && got[name] != "" {
 			got[name] = "*"
@@ -92,7 +91,7 @@ func TestUnit_systemdAnalyze(t *testing.T) {
 	}
 	// The program is not installed here, and some machines have a systemd older than
 	// Type=notify-reload.
-	text := bytes.ReplaceAll(source(t), []byte("ExecStart=mcpd serve"), []byte("ExecStart=/bin/true serve"))
+	text := bytes.ReplaceAll(unitFile(t), []byte("ExecStart=mcpd serve"), []byte("ExecStart=/bin/true serve"))
 	text = bytes.ReplaceAll(text, []byte("Type=notify-reload"), []byte("Type=notify"))
 	path := filepath.Join(t.TempDir(), "mcpd.service")
 	if err := os.WriteFile(path, text, 0o644); err != nil {

@@ -1,5 +1,4 @@
-// Package files shows a tool that reads the files of one directory. See README.md.
-package files
+package examples_test
 
 import (
 	"encoding/json"
@@ -9,25 +8,15 @@ import (
 	"testing"
 
 	"github.com/mcpd/mcpd/call"
-	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/examples/exampletest"
 )
 
-// serverOf serves a copy of the example in its own directories.
-func serverOf(t *testing.T) (server *engine.Server, dir string) {
-	t.Helper()
-	dir = exampletest.Copy(t)
-	server = exampletest.Load(t, engine.Options{Name: "example", Files: engine.Files{Tools: engine.Dir(filepath.Join(dir, "tools.d")), Config: engine.Dir(dir)}})
-	return server, dir
+func TestFiles_testBlocks(t *testing.T) {
+	server, _ := loadCopy(t, "files")
+	passes(t, server, 4)
 }
 
-func TestExample(t *testing.T) {
-	server, _ := serverOf(t)
-	exampletest.Passes(t, server, 4)
-}
-
-func TestPaths_confined(t *testing.T) {
-	server, dir := serverOf(t)
+func TestFilePaths_confined(t *testing.T) {
+	server, dir := loadCopy(t, "files")
 	evil := filepath.Join(dir, "logs-evil")
 	for link, to := range map[string]string{"evil.log": filepath.Join(evil, "app.log"), "evil": evil, "up": ".."} {
 		if err := os.Symlink(to, filepath.Join(dir, "logs", link)); err != nil {

@@ -1,9 +1,7 @@
-// Package resources shows resources and prompts. See README.md.
-package resources
+package examples_test
 
 import (
 	"context"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -12,16 +10,18 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/examples/exampletest"
 	"github.com/mcpd/mcpd/serve"
 )
 
-func TestExample(t *testing.T) {
-	exampletest.Passes(t, load(t, "tools.d"), 9)
+// bySubscription is the last revision in which a client subscribes to one resource by a request.
+const bySubscription = "2025-11-25"
+
+func TestResources_testBlocks(t *testing.T) {
+	passes(t, load(t, "resources", engine.Options{Front: serve.Checks{}}), 9)
 }
 
 func TestClient(t *testing.T) {
-	session := connect(t, load(t, "tools.d"), nil)
+	session := connect(t, load(t, "resources", engine.Options{Front: serve.Checks{}}), bySubscription, nil)
 	var listed []string
 	for resource, err := range session.Resources(t.Context(), nil) {
 		if err != nil {
@@ -56,20 +56,17 @@ func TestClient(t *testing.T) {
 }
 
 func TestSubscription_editedPage(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "tools.d")
-	if err := os.CopyFS(folder, os.DirFS("tools.d")); err != nil {
-		t.Fatal(err)
-	}
-	server := load(t, folder)
+	folder := copyOf(t, "resources")
+	server := load(t, folder, engine.Options{Front: serve.Checks{}})
 	told := make(chan string, 1)
-	session := connect(t, server, &mcp.ClientOptions{
+	session := connect(t, server, bySubscription, &mcp.ClientOptions{
 		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { told <- r.Params.URI },
 	})
 	const page = "runbook://restart.md"
 	if err := session.Subscribe(t.Context(), &mcp.SubscribeParams{URI: page}); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, "runbooks", "restart.md"), []byte("# Do not\n"), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, "tools.d", "runbooks", "restart.md"), []byte("# Do not\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := server.Reload(t.Context(), engine.Change{Paths: []string{"runbooks/restart.md"}}); err != nil {
@@ -83,29 +80,7 @@ func TestSubscription_editedPage(t *testing.T) {
 	}
 }
 
-func load(t *testing.T, folder string) *engine.Server {
-	t.Helper()
-	return exampletest.Load(t, engine.Options{Name: "example", Files: engine.Files{Tools: engine.Dir(folder)}, Front: serve.Checks{}})
-}
-
-// connect returns a session of the revision that subscribes by request.
-func connect(t *testing.T, server *engine.Server, o *mcp.ClientOptions) *mcp.ClientSession {
-	t.Helper()
-	handler, err := serve.New(server, serve.Options{}).Handler()
-	if err != nil {
-		t.Fatal(err)
-	}
-	site := httptest.NewServer(handler)
-	t.Cleanup(site.Close)
-	client := mcp.NewClient(&mcp.Implementation{Name: "example", Version: "1"}, o)
-	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: site.URL + "/mcp"}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = session.Close() })
-	return session
-}
-
+// read returns the text of a resource.
 func read(t *testing.T, session *mcp.ClientSession, uri string) string {
 	t.Helper()
 	result, err := session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri})

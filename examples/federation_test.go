@@ -1,5 +1,4 @@
-// Package federation shows upstream tools and code that calls them. See README.md.
-package federation
+package examples_test
 
 import (
 	"context"
@@ -12,13 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/examples/exampletest"
 	"github.com/mcpd/mcpd/serve"
 )
 
 func TestTools_ofBothServers(t *testing.T) {
 	var got []string
-	for _, tool := range start(t).Snapshot().Tools() {
+	for _, tool := range federated(t).Snapshot().Tools() {
 		got = append(got, tool.Name()+": "+*tool.Metadata().Description)
 	}
 	want := []string{
@@ -32,7 +30,7 @@ func TestTools_ofBothServers(t *testing.T) {
 }
 
 func TestReadmeProgram(t *testing.T) {
-	text, err := os.ReadFile("README.md")
+	text, err := os.ReadFile("federation/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,13 +39,13 @@ func TestReadmeProgram(t *testing.T) {
 	if !found {
 		t.Fatal("README.md shows no program")
 	}
-	if got := run(t, start(t), program, "run"); string(got.Result) != `["Ada: 1900"]` {
+	if got := runCode(t, federated(t), program, "run"); string(got.Result) != `["Ada: 1900"]` {
 		t.Errorf("the program returns %s", got.Result)
 	}
 }
 
 func TestCode_deniedTool(t *testing.T) {
-	server := start(t)
+	server := federated(t)
 	_, err := server.Call(t.Context(), "run_code", map[string]any{"code": `await crm.delete_customer({ id: "C-1" })`})
 	if err == nil || !strings.Contains(err.Error(), `crm has no tool "delete_customer"`) {
 		t.Errorf("error for the code: %v", err)
@@ -59,21 +57,21 @@ func TestCode_deniedTool(t *testing.T) {
 }
 
 func TestPlan(t *testing.T) {
-	got := run(t, start(t), `await remind({ customer: "C-1" })`, "plan")
+	got := runCode(t, federated(t), `await remind({ customer: "C-1" })`, "plan")
 	want := `"would remind C-1" [{"tool":"remind","outcome":"dry_run","arguments":{"customer":"C-1"}}]`
 	if ran := string(got.Result) + " " + string(got.Calls); ran != want {
 		t.Errorf("got %s, want %s", ran, want)
 	}
 }
 
-func TestExample(t *testing.T) {
-	exampletest.Passes(t, exampletest.Load(t, engine.Options{Name: "example", Files: engine.Files{Tools: engine.Dir("tools.d"), Config: engine.Dir(".")}, Mode: engine.Offline}), 2)
+func TestFederation_testBlocks(t *testing.T) {
+	passes(t, load(t, "federation", engine.Options{Mode: engine.Offline}), 2)
 }
 
-// ran is the result of a program.
-type ran struct{ Result, Calls json.RawMessage }
+// codeResult is the result of a program.
+type codeResult struct{ Result, Calls json.RawMessage }
 
-func run(t *testing.T, server *engine.Server, program, mode string) (told ran) {
+func runCode(t *testing.T, server *engine.Server, program, mode string) (told codeResult) {
 	t.Helper()
 	result, err := server.Call(t.Context(), "run_code", map[string]any{"code": program, "mode": mode})
 	if err != nil {
@@ -85,18 +83,18 @@ func run(t *testing.T, server *engine.Server, program, mode string) (told ran) {
 	return told
 }
 
-// start returns a server of the example, connected to the upstream server.
-func start(t *testing.T) *engine.Server {
+// federated returns a server of the example, connected to the upstream server.
+func federated(t *testing.T) *engine.Server {
 	t.Helper()
-	return exampletest.Load(t, engine.Options{
-		Name: "example", Files: engine.Files{Tools: engine.Dir("tools.d"), Config: engine.Dir("."), Vars: map[string]engine.VarValue{"crm_url": {Text: other(t), Origin: "the test"}}},
+	return load(t, "federation", engine.Options{
+		Files: engine.Files{Vars: map[string]engine.VarValue{"crm_url": {Text: crm(t), Origin: "the test"}}},
 	})
 }
 
-// other runs the server of customers until the test ends.
-func other(t *testing.T) (url string) {
+// crm runs the server of customers until the test ends.
+func crm(t *testing.T) (url string) {
 	t.Helper()
-	server, err := engine.New(engine.Options{Name: "crm", Files: engine.Files{Tools: engine.Dir("crm.d")}})
+	server, err := engine.New(engine.Options{Name: "crm", Files: engine.Files{Tools: engine.Dir("federation/crm.d")}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,4 @@
-// Package databases shows tools that query databases. See README.md.
-package databases
+package examples_test
 
 import (
 	"bytes"
@@ -11,24 +10,15 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/examples/exampletest"
 )
 
-// serverOf serves a copy of the example in its own directories.
-func serverOf(t *testing.T) (server *engine.Server, dir string) {
-	t.Helper()
-	dir = exampletest.Copy(t)
-	server = exampletest.Load(t, engine.Options{Name: "example", Files: engine.Files{Tools: engine.Dir(filepath.Join(dir, "tools.d")), Config: engine.Dir(dir)}})
-	return server, dir
+func TestDatabases_testBlocks(t *testing.T) {
+	server, _ := loadCopy(t, "databases")
+	passes(t, server, 7)
 }
 
-func TestExample(t *testing.T) {
-	server, _ := serverOf(t)
-	exampletest.Passes(t, server, 7)
-}
-
-// execute returns the value of a call, or the message of its error.
-func execute(t *testing.T, server *engine.Server, tool string, arguments map[string]any) string {
+// query returns the value of a call, or the message of its error.
+func query(t *testing.T, server *engine.Server, tool string, arguments map[string]any) string {
 	t.Helper()
 	encoded, err := json.Marshal(arguments)
 	if err != nil {
@@ -41,30 +31,30 @@ func execute(t *testing.T, server *engine.Server, tool string, arguments map[str
 	return string(result.Value)
 }
 
-// hostile are names that would end a statement they were pasted into.
-var hostile = []string{
+// hostileNames are names that would end a statement they were pasted into.
+var hostileNames = []string{
 	"users); DROP TABLE users; --", "users); ATTACH DATABASE 'x' AS y; --", "users') UNION SELECT value, '', 0 FROM secrets --", "'", "\"", "sqlite_master; --",
 	"users\x00", "\u202euser", ":table", "?1", "$table", "", strings.Repeat("users", 100_000),
 }
 
 func TestTableName_quoted(t *testing.T) {
-	server, dir := serverOf(t)
+	server, dir := loadCopy(t, "databases")
 	before, err := os.ReadFile(filepath.Join(dir, "data", "shop.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	const want = `"Table 'users' has 3 columns: id (INTEGER, PK), username (TEXT), role (TEXT)."`
 	for _, path := range []string{"shop.db", filepath.Join(dir, "data", "shop.db")} {
-		if got := execute(t, server, "inspect_table_schema", map[string]any{"db_path": path, "table_name": "users"}); got != want {
+		if got := query(t, server, "inspect_table_schema", map[string]any{"db_path": path, "table_name": "users"}); got != want {
 			t.Errorf("got %s", got)
 		}
 	}
-	tooLong := execute(t, server, "inspect_table_schema", map[string]any{"db_path": "shop.db", "table_name": strings.Repeat("x", 201)})
+	tooLong := query(t, server, "inspect_table_schema", map[string]any{"db_path": "shop.db", "table_name": strings.Repeat("x", 201)})
 	if !strings.Contains(tooLong, "200") {
 		t.Errorf("a name of 201 characters: %s", tooLong)
 	}
-	for _, name := range hostile {
-		got := execute(t, server, "inspect_table_schema", map[string]any{"db_path": "shop.db", "table_name": name})
+	for _, name := range hostileNames {
+		got := query(t, server, "inspect_table_schema", map[string]any{"db_path": "shop.db", "table_name": name})
 		if !strings.HasSuffix(got, " does not exist.") && got != "error: only databases in the data directory can be inspected" && got != tooLong {
 			t.Errorf("%.50q: got %.200s", name, got)
 		}
@@ -76,8 +66,8 @@ func TestTableName_quoted(t *testing.T) {
 	}
 }
 
-func TestPaths_confined(t *testing.T) {
-	server, dir := serverOf(t)
+func TestDatabasePaths_confined(t *testing.T) {
+	server, dir := loadCopy(t, "databases")
 	evil := filepath.Join(dir, "data-evil")
 	for link, to := range map[string]string{"evil.db": filepath.Join(evil, "shop.db"), "evil": evil, "up": ".."} {
 		if err := os.Symlink(to, filepath.Join(dir, "data", link)); err != nil {
@@ -91,7 +81,7 @@ func TestPaths_confined(t *testing.T) {
 		"../data-evil/shop.db", filepath.Join(evil, "shop.db"), "evil.db", "evil/shop.db", "up/data-evil/shop.db", "hard.db", "file:shop.db?mode=rwc.db",
 		"shop.db?mode=rw", ":memory:", "/etc/passwd", "shop.db\x00.db",
 	} {
-		got := execute(t, server, "inspect_table_schema", map[string]any{"db_path": path, "table_name": "secrets"})
+		got := query(t, server, "inspect_table_schema", map[string]any{"db_path": path, "table_name": "secrets"})
 		if got != "error: only databases in the data directory can be inspected" && got != "error: there is no database "+path {
 			t.Errorf("%q: got %s", path, got)
 		}
@@ -99,7 +89,7 @@ func TestPaths_confined(t *testing.T) {
 }
 
 func TestSearch_filters(t *testing.T) {
-	server, _ := serverOf(t)
+	server, _ := loadCopy(t, "databases")
 	for _, c := range []struct {
 		arguments map[string]any
 		want      string
@@ -112,7 +102,7 @@ func TestSearch_filters(t *testing.T) {
 		{map[string]any{"query": "' OR '1'='1"}, `{"customers":[]}`},
 		{map[string]any{"query": "x') UNION SELECT id, username, role FROM users --"}, `{"customers":[]}`},
 	} {
-		if got := execute(t, server, "search_database", c.arguments); got != c.want {
+		if got := query(t, server, "search_database", c.arguments); got != c.want {
 			t.Errorf("%v: got %s, want %s", c.arguments, got, c.want)
 		}
 	}

@@ -1,5 +1,4 @@
-// Package limits shows limits of the operator and of a tool. See README.md.
-package limits
+package examples_test
 
 import (
 	"encoding/json"
@@ -10,16 +9,13 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/examples/exampletest"
 	"github.com/mcpd/mcpd/identity"
 )
 
 func TestLimit_retryAfter(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	server := exampletest.Load(t, engine.Options{
-		Name: "example", Files: engine.Files{Tools: engine.Dir("tools.d"), Config: engine.Dir(".")}, Now: func() time.Time { return now },
-	})
-	exampletest.Passes(t, server, 1)
+	server := load(t, "limits", engine.Options{Now: func() time.Time { return now }})
+	passes(t, server, 1)
 	report := func(tenant string) string {
 		result := server.Execute(t.Context(), call.Request{
 			Name: "report", Arguments: json.RawMessage(`{"tenant":"` + tenant + `"}`), Caller: identity.Caller{Principal: identity.Anonymous()},

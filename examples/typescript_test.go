@@ -1,5 +1,4 @@
-// Package typescript shows tools in TypeScript. See README.md.
-package typescript
+package examples_test
 
 import (
 	"fmt"
@@ -8,16 +7,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/examples/exampletest"
 	"github.com/mcpd/mcpd/scripting"
 )
 
-func TestExample(t *testing.T) {
-	exampletest.Passes(t, load(t), 4)
+func TestTypeScript_testBlocks(t *testing.T) {
+	passes(t, load(t, "typescript", engine.Options{}), 4)
 }
 
 func TestNumbers_roundTrip(t *testing.T) {
-	server := load(t)
+	server := load(t, "typescript", engine.Options{})
 	for number := 1; number <= 3999; number += 37 {
 		result, err := server.Call(t.Context(), "to_roman", map[string]any{"number": number})
 		if err != nil {
@@ -34,7 +32,7 @@ func TestNumbers_roundTrip(t *testing.T) {
 }
 
 func TestErrors_sourcePositions(t *testing.T) {
-	_, err := load(t).Call(t.Context(), "from_roman", map[string]any{"roman": "ABC"})
+	_, err := load(t, "typescript", engine.Options{}).Call(t.Context(), "from_roman", map[string]any{"roman": "ABC"})
 	stack := scripting.StackOf(err)
 	if len(stack) == 0 {
 		t.Fatalf("got %v, want an error with a stack", err)
@@ -43,9 +41,4 @@ func TestErrors_sourcePositions(t *testing.T) {
 	if got.File != "tools.d/roman.hcl" || got.Start.Line != 42 {
 		t.Errorf("the error is at %s, want tools.d/roman.hcl, line 42", got)
 	}
-}
-
-func load(t *testing.T) *engine.Server {
-	t.Helper()
-	return exampletest.Load(t, engine.Options{Name: "example", Files: engine.Files{Tools: engine.Dir("tools.d")}})
 }

@@ -1,5 +1,4 @@
-// Package policies shows a policy set. See README.md.
-package policies
+package examples_test
 
 import (
 	"context"
@@ -10,13 +9,11 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/examples/exampletest"
 	"github.com/mcpd/mcpd/identity"
 )
 
-func TestExample(t *testing.T) {
-	server := load(t, "dev")
-	exampletest.Passes(t, server, 4)
+func TestPolicies_testBlocks(t *testing.T) {
+	passes(t, stage(t, "dev"), 4)
 }
 
 func TestStage(t *testing.T) {
@@ -36,7 +33,7 @@ func TestStage(t *testing.T) {
 		{"an admin does", "prod", "admin_export", admin, `{"customer_ids":["C-1042","C-1043"]}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := execute(t.Context(), load(t, test.stage), test.tool, test.who)
+			got := executeAs(t.Context(), stage(t, test.stage), test.tool, test.who)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
@@ -45,7 +42,7 @@ func TestStage(t *testing.T) {
 }
 
 func TestList_hidesDenied(t *testing.T) {
-	visible := load(t, "prod").Visible(t.Context(), call.Tools, identity.Caller{Principal: identity.Anonymous()})
+	visible := stage(t, "prod").Visible(t.Context(), call.Tools, identity.Caller{Principal: identity.Anonymous()})
 	var names []string
 	for _, tool := range visible.Tools {
 		names = append(names, tool.Name())
@@ -55,19 +52,14 @@ func TestList_hidesDenied(t *testing.T) {
 	}
 }
 
-func load(t *testing.T, stage string) *engine.Server {
+// stage returns a server of the example in a stage.
+func stage(t *testing.T, name string) *engine.Server {
 	t.Helper()
-	return exampletest.Load(t, engine.Options{
-		Name: "example", Files: engine.Files{
-			Tools:  engine.Dir("tools.d"),
-			Config: engine.Dir("."),
-			Vars:   map[string]engine.VarValue{"stage": {Text: stage, Origin: "the test"}},
-		},
-	})
+	return load(t, "policies", engine.Options{Files: engine.Files{Vars: map[string]engine.VarValue{"stage": {Text: name, Origin: "the test"}}}})
 }
 
-// execute returns the result, or the error as the caller sees it.
-func execute(ctx context.Context, server *engine.Server, tool string, who identity.Principal) string {
+// executeAs returns the result, or the error as the caller sees it.
+func executeAs(ctx context.Context, server *engine.Server, tool string, who identity.Principal) string {
 	arguments := map[string]json.RawMessage{
 		"get_customer":        json.RawMessage(`{"customer_id":"C-1042"}`),
 		"set_customer_status": json.RawMessage(`{"customer_id":"C-1042","status":"suspended"}`),

@@ -1,5 +1,4 @@
-// Package http shows a tool that sends requests. See README.md.
-package http
+package examples_test
 
 import (
 	"context"
@@ -9,21 +8,20 @@ import (
 	"testing/fstest"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/examples/exampletest"
 )
 
-func TestExample(t *testing.T) {
-	exampletest.Passes(t, exampletest.Load(t, engine.Options{Name: "example", Files: engine.Files{Tools: engine.Dir("tools.d"), Config: engine.Dir(".")}}), 5)
+func TestHTTP_testBlocks(t *testing.T) {
+	passes(t, load(t, "http", engine.Options{}), 5)
 }
 
 func TestCeiling(t *testing.T) {
-	tools, err := os.ReadFile("tools.d/crm.hcl")
+	tools, err := os.ReadFile("http/tools.d/crm.hcl")
 	if err != nil {
 		t.Fatal(err)
 	}
 	elsewhere := strings.ReplaceAll(string(tools), "crm.example.com", "crm.example.net")
 	server, err := engine.New(engine.Options{
-		Name: "example", Files: engine.Files{Config: engine.Dir("."), Tools: fstest.MapFS{"crm.hcl": {Data: []byte(elsewhere)}}},
+		Name: "example", Files: engine.Files{Config: engine.Dir("http"), Tools: fstest.MapFS{"crm.hcl": {Data: []byte(elsewhere)}}},
 	})
 	if err != nil {
 		t.Fatal(err)

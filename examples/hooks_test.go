@@ -1,5 +1,4 @@
-// Package hooks shows a hook in JavaScript. See README.md.
-package hooks
+package examples_test
 
 import (
 	"context"
@@ -11,12 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/examples/exampletest"
 )
 
 func TestJournal_everyCall(t *testing.T) {
 	var journal journal
-	server := exampletest.Load(t, engine.Options{Name: "example", Files: engine.Files{Tools: engine.Dir("tools.d")}, Logger: slog.New(&journal)})
+	server := load(t, "hooks", engine.Options{Logger: slog.New(&journal)})
 	ctx := t.Context()
 	for _, arguments := range []map[string]any{
 		{"dividend": 6, "divisor": 4, "comment": "between us"},
@@ -45,8 +43,8 @@ func TestJournal_everyCall(t *testing.T) {
 	}
 }
 
-func TestExample(t *testing.T) {
-	exampletest.Passes(t, exampletest.Load(t, engine.Options{Name: "example", Files: engine.Files{Tools: engine.Dir("tools.d")}}), 2)
+func TestHooks_testBlocks(t *testing.T) {
+	passes(t, load(t, "hooks", engine.Options{}), 2)
 }
 
 // journal is a log handler that keeps the lines of hooks. Hooks of one call run in

@@ -2,15 +2,13 @@
 
 //lint:file-ignore SA1019 sampling is deprecated as of 2026-07-28, and older clients use it
 
-// Package programs shows a tool that runs a program. See README.md.
-package programs
+package examples_test
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,14 +18,13 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/examples/exampletest"
 	"github.com/mcpd/mcpd/serve"
 )
 
-// serverOf serves a copy of the example with its own program.
-func serverOf(t *testing.T) (server *engine.Server, log string) {
+// programServer serves a copy of the example with its own program.
+func programServer(t *testing.T) (server *engine.Server, log string) {
 	t.Helper()
-	dir := exampletest.Copy(t)
+	dir := copyOf(t, "programs")
 	for _, name := range []string{"mcpd.hcl", "tools.d/deploy.hcl"} {
 		path := filepath.Join(dir, name)
 		text, err := os.ReadFile(path)
@@ -36,13 +33,12 @@ func serverOf(t *testing.T) (server *engine.Server, log string) {
 			t.Fatal(err)
 		}
 	}
-	server = exampletest.Load(t, engine.Options{Name: "example", Files: engine.Files{Tools: engine.Dir(filepath.Join(dir, "tools.d")), Config: engine.Dir(dir)}, Front: serve.Checks{}})
-	return server, filepath.Join(dir, "bin", "deploy.log")
+	return load(t, dir, engine.Options{Front: serve.Checks{}}), filepath.Join(dir, "bin", "deploy.log")
 }
 
-func TestExample(t *testing.T) {
-	server, _ := serverOf(t)
-	exampletest.Passes(t, server, 5)
+func TestPrograms_testBlocks(t *testing.T) {
+	server, _ := programServer(t)
+	passes(t, server, 5)
 }
 
 // TestApproval_byModel asks a model during the call. The log of the program shows each
@@ -57,7 +53,7 @@ func TestApproval_byModel(t *testing.T) {
 			{"PROCEEDING is a risk.", "Not deployed: PROCEEDING is a risk.", planned},
 			{"", "Not deployed: ", planned},
 		} {
-			server, log := serverOf(t)
+			server, log := programServer(t)
 			if got := ask(t, server, version, c.answer); got != c.text {
 				t.Errorf("%s %q: got %q, want %q", version, c.answer, got, c.text)
 			}
@@ -71,22 +67,11 @@ func TestApproval_byModel(t *testing.T) {
 // ask calls the tool as a client whose model gives an answer.
 func ask(t *testing.T, server *engine.Server, version, answer string) string {
 	t.Helper()
-	handler, err := serve.New(server, serve.Options{}).Handler()
-	if err != nil {
-		t.Fatal(err)
-	}
-	site := httptest.NewServer(handler)
-	defer site.Close()
-	client := mcp.NewClient(&mcp.Implementation{Name: "example", Version: "1"}, &mcp.ClientOptions{
+	session := connect(t, server, version, &mcp.ClientOptions{
 		CreateMessageHandler: func(context.Context, *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
 			return &mcp.CreateMessageResult{Role: "assistant", Model: "test", StopReason: "endTurn", Content: &mcp.TextContent{Text: answer}}, nil
 		},
 	})
-	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: site.URL + "/mcp"}, &mcp.ClientSessionOptions{ProtocolVersion: version})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer session.Close()
 	result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "deploy_changes", Arguments: map[string]any{"service": "crm", "summary": "v7"}})
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +96,7 @@ func TestArguments_notInterpretedByShell(t *testing.T) {
 	for _, summary := range []string{
 		"fix; rm -rf /", "$(id)", "`id`", "a && b", "a | b > c", "--all", "-", "'", `"`, "*", "~", "a\\", "{service}", "@file", "%s", "é", " ",
 	} {
-		server, log := serverOf(t)
+		server, log := programServer(t)
 		arguments := argumentsOf(t, "shop", summary)
 		result := server.Execute(t.Context(), call.Request{Kind: call.Tools, Name: "deploy_changes", Arguments: arguments})
 		if result.Err != nil {
@@ -123,7 +108,7 @@ func TestArguments_notInterpretedByShell(t *testing.T) {
 		}
 	}
 	for _, summary := range []string{"a\nb", "a\x00b", ""} {
-		server, log := serverOf(t)
+		server, log := programServer(t)
 		result := server.Execute(t.Context(), call.Request{Kind: call.Tools, Name: "deploy_changes", Arguments: argumentsOf(t, "shop", summary)})
 		if result.Err == nil || !strings.Contains(result.Err.Message, "summary") {
 			t.Errorf("%q: %v", summary, result.Err)
@@ -133,7 +118,7 @@ func TestArguments_notInterpretedByShell(t *testing.T) {
 		}
 	}
 	for _, service := range []string{"--all", "-x", "shop;id", "shop crm", "Shop", "../shop", "shop\n", "ѕhop", ""} {
-		server, log := serverOf(t)
+		server, log := programServer(t)
 		arguments := argumentsOf(t, service, "v7")
 		result := server.Execute(t.Context(), call.Request{Kind: call.Tools, Name: "deploy_changes", Arguments: arguments})
 		if result.Err == nil || !strings.Contains(result.Err.Message, "service") {

@@ -1,29 +1,21 @@
 //lint:file-ignore SA1019 sampling is deprecated as of 2026-07-28, and older clients use it
 
-// Package asking shows tools that ask their client. See README.md.
-package asking
+package examples_test
 
 import (
 	"context"
 	"fmt"
-	"net/http/httptest"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/examples/exampletest"
 	"github.com/mcpd/mcpd/serve"
 )
 
-func load(t *testing.T) *engine.Server {
-	t.Helper()
-	return exampletest.Load(t, engine.Options{Name: "example", Files: engine.Files{Tools: engine.Dir("tools.d")}, Front: serve.Checks{}})
-}
-
-func TestExample(t *testing.T) {
-	exampletest.Passes(t, load(t), 12)
+func TestAsking_testBlocks(t *testing.T) {
+	passes(t, load(t, "asking", engine.Options{Front: serve.Checks{}}), 12)
 }
 
 // model answers the client's questions by their content.
@@ -49,21 +41,10 @@ func (m *model) answer(_ context.Context, r *mcp.CreateMessageRequest) (*mcp.Cre
 
 // TestDeploy_answers gives many answers. Only an unambiguous yes deploys.
 func TestDeploy_answers(t *testing.T) {
-	handler, err := serve.New(load(t), serve.Options{}).Handler()
-	if err != nil {
-		t.Fatal(err)
-	}
-	site := httptest.NewServer(handler)
-	defer site.Close()
 	var answer string
-	client := mcp.NewClient(&mcp.Implementation{Name: "example", Version: "1"}, &mcp.ClientOptions{CreateMessageHandler: func(context.Context, *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
+	session := connect(t, load(t, "asking", engine.Options{Front: serve.Checks{}}), "2025-11-25", &mcp.ClientOptions{CreateMessageHandler: func(context.Context, *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
 		return &mcp.CreateMessageResult{Role: "assistant", Model: "test", StopReason: "endTurn", Content: &mcp.TextContent{Text: answer}}, nil
 	}})
-	session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: site.URL + "/mcp"}, &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer session.Close()
 	for want, answers := range map[string][]string{
 		"Deployment executed. LLM reasoning: ": {
 			"PROCEED: there is a backup.", "proceed", "PROCEED", "Based on the analysis, I recommend proceeding with the migration because...",
@@ -95,19 +76,8 @@ func TestDeploy_answers(t *testing.T) {
 func TestSampling_bothEras(t *testing.T) {
 	for _, version := range []string{"2026-07-28", "2025-11-25"} {
 		t.Run(version, func(t *testing.T) {
-			handler, err := serve.New(load(t), serve.Options{}).Handler()
-			if err != nil {
-				t.Fatal(err)
-			}
-			site := httptest.NewServer(handler)
-			defer site.Close()
 			var m model
-			client := mcp.NewClient(&mcp.Implementation{Name: "example", Version: "1"}, &mcp.ClientOptions{CreateMessageHandler: m.answer})
-			session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: site.URL + "/mcp"}, &mcp.ClientSessionOptions{ProtocolVersion: version})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer session.Close()
+			session := connect(t, load(t, "asking", engine.Options{Front: serve.Checks{}}), version, &mcp.ClientOptions{CreateMessageHandler: m.answer})
 			for _, c := range []struct {
 				tool      string
 				arguments map[string]any
