@@ -1,4 +1,4 @@
-package oidc_test
+package extensions_test
 
 import (
 	"context"
@@ -50,7 +50,7 @@ func (p provider) token(user, audience string) string {
 }
 
 // A request without a token is rejected. With a token, the tool sees the user.
-func Example() {
+func Example_oidc() {
 	corp := newProvider()
 	defer corp.Close()
 	server, err := engine.New(engine.Options{
