@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/extensions/typescript"
+	"github.com/mcpd/mcpd/internal/js/esbuild"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -35,7 +35,7 @@ func holdGolden(t *testing.T, name, got string) {
 
 // mistakes returns the TypeScript errors in a text.
 func mistakes(text string) string {
-	_, list := scripting.Compile(scripting.Source{Name: "declarations", Kind: scripting.Tool, Language: scripting.TS, Transpiler: typescript.Transpiler(), Text: diag.WholeFile("declarations.ts", text)})
+	_, list := scripting.Compile(scripting.Source{Name: "declarations", Kind: scripting.Tool, Language: scripting.TS, Transpiler: esbuild.New(), Text: diag.WholeFile("declarations.ts", text)})
 	if !list.HasErrors() {
 		return ""
 	}
