@@ -53,6 +53,8 @@ type Forwarder struct {
 	transport *http.Transport
 	buffers   bufferPool
 	logged    authn.LogLimiter
+	// accept and watchEvery are acceptTimeout and watchEvery, except in tests.
+	accept, watchEvery time.Duration
 }
 
 const (
@@ -77,7 +79,7 @@ func NewForwarder(o Options) *Forwarder {
 	if o.Count == nil {
 		o.Count = func(string) {}
 	}
-	f := &Forwarder{options: o, owners: &owners{list: o.Replicas}}
+	f := &Forwarder{options: o, owners: &owners{list: o.Replicas, maxAge: ownersMaxAge}, accept: acceptTimeout, watchEvery: watchEvery}
 	f.transport = &http.Transport{
 		DialTLSContext: f.dial, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idleTimeout,
 		DisableCompression: true, MaxResponseHeaderBytes: maxResponseHeader,
@@ -236,7 +238,7 @@ func (f *forwarding) watch(ctx context.Context) {
 	if f.r.Method != http.MethodGet {
 		draining = nil // only streams do not end by themselves
 	}
-	tick := time.NewTicker(watchEvery)
+	tick := time.NewTicker(f.watchEvery)
 	defer tick.Stop()
 	for {
 		select {
@@ -279,7 +281,7 @@ func (e dialError) Unwrap() error { return e.error }
 
 // dial connects to another replica.
 func (f *Forwarder) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, acceptTimeout)
+	ctx, cancel := context.WithTimeout(ctx, f.accept)
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, network, address)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/base/observe"
@@ -210,8 +211,8 @@ func TestForwarder_ownerGone(t *testing.T) {
 
 // TestForwarder_ownerSilent: the system accepts connections of a process that is stopped.
 func TestForwarder_ownerSilent(t *testing.T) {
-	t.Parallel() // it takes until the forwarder gives up
 	l := newLab(t, secret)
+	l.forwarder.accept = 50 * time.Millisecond
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -280,8 +281,8 @@ func TestForwarder_brokenConnection(t *testing.T) {
 func TestForwarder_streamEnds(t *testing.T) {
 	for name, outcome := range map[string]string{"client": observe.ForwardedCanceled, "drain": observe.ForwardedCanceled, "owner is presumed dead": observe.ForwardedBroken} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
-			t.Parallel()
 			l := newLab(t, secret)
+			l.forwarder.watchEvery, l.forwarder.owners.maxAge = time.Millisecond, time.Millisecond
 			ended := make(chan struct{})
 			l.serve("owner", keys(t, secret), func(w http.ResponseWriter, r *http.Request) {
 				_ = http.NewResponseController(w).Flush()

@@ -20,7 +20,9 @@ const (
 // owners knows where the replicas of the fleet are. While the database is away, it knows those that it
 // read last.
 type owners struct {
-	list func() ([]state.Replica, error) // fixed at creation
+	// fixed at creation
+	list   func() ([]state.Replica, error)
+	maxAge time.Duration // ownersMaxAge, except in tests
 
 	mu sync.Mutex
 	// addresses are those of the last read that succeeded. A process with an old heartbeat is there
@@ -43,7 +45,7 @@ func (o *owners) find(ctx context.Context, process string) (string, error) {
 		address, known := o.addresses[process]
 		fresh, err := o.started.After(called), o.err
 		var ended chan struct{}
-		if !fresh && (!known || time.Since(o.started) > ownersMaxAge) {
+		if !fresh && (!known || time.Since(o.started) > o.maxAge) {
 			ended = o.read()
 		}
 		o.mu.Unlock()
