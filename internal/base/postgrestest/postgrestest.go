@@ -5,6 +5,7 @@ package postgrestest
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/url"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -43,11 +45,13 @@ func Start(t testing.TB, needed string) *Server {
 }
 
 // Shared is a server that the tests of a package share. It starts at the first use; TestMain calls
-// Remove.
+// Remove or Exit.
 type Shared struct {
 	once sync.Once
 	s    *Server
 	err  error
+	// databases counts the databases of tests.
+	databases atomic.Int64
 }
 
 // Server returns the server, or skips the test as [Start] does.
@@ -58,12 +62,37 @@ func (p *Shared) Server(t testing.TB, needed string) *Server {
 	return p.s
 }
 
+// Database returns the URL of a new database of the server, with options. The database is dropped at
+// the end of the test, with all its connections.
+func (p *Shared) Database(t testing.TB, needed, options string) string {
+	t.Helper()
+	s, name := p.Server(t, needed), fmt.Sprint("test_", p.databases.Add(1))
+	if err := s.administer("createdb", name); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.administer("dropdb", "--force", name); err != nil {
+			t.Error(err)
+		}
+	})
+	return s.URL(name, options)
+}
+
 // Remove stops the server, if it was started.
 func (p *Shared) Remove() error {
 	if p.s == nil {
 		return nil
 	}
 	return p.s.Remove()
+}
+
+// Exit removes the server and ends the process with a code, or with 1 after an error.
+func (p *Shared) Exit(code int) {
+	if err := p.Remove(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 // require skips a test that needs a database, or fails it if needed, MCPD_NEED_POSTGRES, is set.
@@ -92,12 +121,11 @@ func Launch() (*Server, error) {
 		return nil, missingError{fmt.Errorf("no folder for PostgreSQL: %w", err)}
 	}
 	s := &Server{Folder: folder, bin: bin, data: filepath.Join(folder, "data")}
-	secret := filepath.Join(folder, "password")
-	if err := errors.Join(os.WriteFile(secret, []byte(Password+"\n"), 0o600), handOver(folder), handOver(secret)); err != nil {
+	if err := handOver(folder); err != nil {
 		err = fmt.Errorf("no other user can be given a folder, and PostgreSQL does not run as root: %w", err)
 		return nil, missingError{errors.Join(err, os.RemoveAll(folder))}
 	}
-	err = s.run("initdb", "-D", s.data, "-U", "app", "-A", "scram-sha-256", "--pwfile", secret, "-E", "UTF8", "--locale=C", "-N")
+	err = s.initialize()
 	for try := 0; err == nil && try < 3; try++ {
 		if s.Port, err = freePort(); err != nil {
 			break
@@ -112,21 +140,91 @@ func Launch() (*Server, error) {
 	return nil, errors.Join(err, os.RemoveAll(folder))
 }
 
+// initial is the files of a new server, once there was one: initdb takes much longer than writing them again.
+var initial struct {
+	sync.Mutex
+	files []initialFile // each folder before its files
+}
+
+type initialFile struct {
+	path   string
+	folder bool
+	data   []byte
+}
+
+// initialize creates the files of the server.
+func (s *Server) initialize() error {
+	initial.Lock()
+	defer initial.Unlock()
+	if initial.files == nil {
+		secret := filepath.Join(s.Folder, "password")
+		if err := errors.Join(os.WriteFile(secret, []byte(Password+"\n"), 0o600), handOver(secret)); err != nil {
+			return err
+		}
+		if err := s.run("initdb", "-D", s.data, "-U", "app", "-A", "scram-sha-256", "--pwfile", secret, "-E", "UTF8", "--locale=C", "-N", "--wal-segsize=1"); err != nil {
+			return err
+		}
+		files, err := readFiles(s.data)
+		initial.files = files
+		return err
+	}
+	for _, f := range initial.files {
+		path := filepath.Join(s.data, f.path)
+		var err error
+		if f.folder {
+			err = os.Mkdir(path, 0o700)
+		} else {
+			err = os.WriteFile(path, f.data, 0o600)
+		}
+		if err := errors.Join(err, handOver(path)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readFiles(root string) (files []initialFile, err error) {
+	err = fs.WalkDir(os.DirFS(root), ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		f := initialFile{path: path, folder: entry.IsDir()}
+		if !f.folder {
+			f.data, err = os.ReadFile(filepath.Join(root, path))
+		}
+		files = append(files, f)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the files of a new server: %w", err)
+	}
+	return files, nil
+}
+
 func (s *Server) log() string { return filepath.Join(s.Folder, "log") }
 
 // run runs a program of PostgreSQL as a user that is not root.
 func (s *Server) run(name string, args ...string) error {
-	c := asOther(exec.Command(filepath.Join(s.bin, name), args...))
-	c.Dir = s.Folder
+	path := filepath.Join(s.bin, name)
+	if _, err := os.Stat(path); err != nil {
+		path = name // clients may be elsewhere
+	}
+	c := asOther(exec.Command(path, args...))
+	c.Dir, c.Env = s.Folder, append(os.Environ(), "PGPASSWORD="+Password)
 	if out, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", name, err, out)
 	}
 	return nil
 }
 
+// administer runs a program that connects to the server.
+func (s *Server) administer(name string, args ...string) error {
+	return s.run(name, append([]string{"-h", "127.0.0.1", "-p", s.Port, "-U", "app"}, args...)...)
+}
+
 // Restart starts a stopped server at its port.
 func (s *Server) Restart() error {
-	options := fmt.Sprintf("-c listen_addresses=127.0.0.1 -p %s -k %s -c fsync=off", s.Port, s.Folder)
+	options := fmt.Sprintf("-c listen_addresses=127.0.0.1 -p %s -k %s -c fsync=off -c max_connections=300", s.Port, s.Folder)
 	return s.run("pg_ctl", "-D", s.data, "-w", "-l", s.log(), "-o", options, "start")
 }
 
@@ -171,5 +269,6 @@ func programs() (string, error) {
 	if len(found) == 0 {
 		return "", missingError{errors.New("there is no PostgreSQL here; install the package postgresql to try it")}
 	}
-	return filepath.Dir(found[len(found)-1]), nil
+	path, err := filepath.EvalSymlinks(found[len(found)-1])
+	return filepath.Dir(path), err
 }
