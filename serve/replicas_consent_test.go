@@ -167,6 +167,7 @@ func (f *consentFleet) want(p prompted, text string) {
 
 // TestReplicas_consent uses another server for each step of an authorization.
 func TestReplicas_consent(t *testing.T) {
+	t.Parallel()
 	f := newConsentFleet(t)
 	t.Run("each step elsewhere", func(t *testing.T) {
 		f := &consentFleet{T: t, database: f.database, urls: f.urls, servers: f.servers, keys: f.keys}

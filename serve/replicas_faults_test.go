@@ -15,7 +15,6 @@ import (
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/extensions/postgres"
-	"github.com/mcpd/mcpd/internal/base/postgrestest"
 	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/execution/extension"
 )
@@ -48,7 +47,7 @@ func newSkewedReplicas(t *testing.T) *skewedReplicas {
 		r.effects[strings.TrimPrefix(request.URL.Path, "/")]++
 	}))
 	t.Cleanup(api.Close)
-	database := postgrestest.Start(t, os.Getenv("MCPD_NEED_POSTGRES")).URL("postgres", "")
+	database := shared.Database(t, os.Getenv("MCPD_NEED_POSTGRES"), "")
 	tools := fmt.Sprintf(skewedTools, strings.TrimPrefix(api.URL, "http://"))
 	for i := range r.urls {
 		r.urls[i] = newReplica(t, database, tools, engine.Options{
@@ -204,6 +203,7 @@ func (r *skewedReplicas) put(i int, key string, ttl time.Duration) {
 
 // TestReplicas_clockSkew: the clock of the database decides, whatever the clocks of the servers are.
 func TestReplicas_clockSkew(t *testing.T) {
+	t.Parallel()
 	r := newSkewedReplicas(t)
 	t.Run("asks and approvals", func(t *testing.T) {
 		for _, tool := range []string{"asks", "approved"} {
@@ -311,8 +311,9 @@ func (s unreadableStore) Task(owner state.Owner, id string) (t state.Task, err e
 // TestReplicas_taskUnread: a task ends at one server while another one, where a client listens to it, cannot read
 // it. The client hears of it later.
 func TestReplicas_taskUnread(t *testing.T) {
+	t.Parallel()
 	hook, started, ended := running()
-	database := postgrestest.Start(t, os.Getenv("MCPD_NEED_POSTGRES")).URL("postgres", "")
+	database := shared.Database(t, os.Getenv("MCPD_NEED_POSTGRES"), "")
 	u := unreadable{postgres.New().(extension.PostgreSQL), &atomic.Bool{}, make(chan error, 100)}
 	runner := taskClient{t, newReplica(t, database, endlessTask, engine.Options{Hooks: []engine.Hook{hook}})}
 	follower := taskClient{t, newReplica(t, database, endlessTask, engine.Options{Extensions: []engine.Extension{u}})}

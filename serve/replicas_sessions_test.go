@@ -25,7 +25,6 @@ import (
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/auth/authn"
 	"github.com/mcpd/mcpd/internal/auth/authn/certtest"
-	"github.com/mcpd/mcpd/internal/base/postgrestest"
 	"github.com/mcpd/mcpd/internal/protocol/replica"
 	"github.com/mcpd/mcpd/serve"
 )
@@ -80,7 +79,7 @@ type fleetMember struct {
 // their files.
 func newFleet(t testing.TB, config string, hooks ...engine.Hook) (members [3]fleetMember) {
 	t.Helper()
-	database := postgrestest.Start(t, os.Getenv("MCPD_NEED_POSTGRES")).URL("postgres", "")
+	database := shared.Database(t, os.Getenv("MCPD_NEED_POSTGRES"), "")
 	for i := range members {
 		members[i] = newMember(t, database, config, hooks...)
 	}
@@ -200,6 +199,7 @@ const callHello = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name
 
 // TestReplica_clients uses another server for each request of a client with a session.
 func TestReplica_clients(t *testing.T) {
+	t.Parallel()
 	members := newFleet(t, "")
 	for name, transport := range map[string]func(url string) mcp.Transport{
 		"streamable": func(url string) mcp.Transport { return &mcp.StreamableClientTransport{Endpoint: url + "/mcp"} },
@@ -279,6 +279,7 @@ func (e events) message(t testing.TB) (id, data string) {
 // TestReplica_stream opens the streams of a session at another server than its own, resumes one at a
 // third, and ends the session there.
 func TestReplica_stream(t *testing.T) {
+	t.Parallel()
 	members := newFleet(t, "")
 	session := openSession(t, members[0].url, nil)
 	resumed := func(event string) events {
@@ -324,6 +325,7 @@ func TestReplica_stream(t *testing.T) {
 
 // TestReplica_disconnect: a client that disconnects from another server cancels its call.
 func TestReplica_disconnect(t *testing.T) {
+	t.Parallel()
 	hook, started, ended := running()
 	members := newFleet(t, "", hook)
 	session := openSession(t, members[0].url, nil)
@@ -350,6 +352,7 @@ func TestReplica_disconnect(t *testing.T) {
 
 // TestReplica_sessionOfOther: every id that is not one of the caller's sessions has the same answer.
 func TestReplica_sessionOfOther(t *testing.T) {
+	t.Parallel()
 	keys, path := validKeys(t, "ann", "bob")
 	members := newFleet(t, fmt.Sprintf("auth \"api_key\" \"k\" { file = %q }\n", path))
 	ann, bob := map[string]string{"X-Api-Key": keys["ann"]}, map[string]string{"X-Api-Key": keys["bob"]}
@@ -394,6 +397,7 @@ func TestReplica_sessionOfOther(t *testing.T) {
 // TestReplica_clientCertificate: the replica with the session verifies the client certificate that the other
 // one received.
 func TestReplica_clientCertificate(t *testing.T) {
+	t.Parallel()
 	folder, authority := t.TempDir(), certtest.New(t)
 	at := func(name string) string { return filepath.ToSlash(filepath.Join(folder, name)) }
 	certtest.WritePair(t, at("cert.pem"), at("key.pem"), authority.Issue(t, "127.0.0.1"))
@@ -479,6 +483,7 @@ func TestReplica_clientCertificate(t *testing.T) {
 
 // TestReplica_forgedEvidence: clients cannot say what only a replica may say.
 func TestReplica_forgedEvidence(t *testing.T) {
+	t.Parallel()
 	hook, calls := sources()
 	members := newFleet(t, "", hook)
 	session := openSession(t, members[0].url, nil)
@@ -495,6 +500,7 @@ func TestReplica_forgedEvidence(t *testing.T) {
 
 // TestReplica_internalListener tries what a machine in the network of the replicas may try.
 func TestReplica_internalListener(t *testing.T) {
+	t.Parallel()
 	hook, calls := sources()
 	members := newFleet(t, "", hook)
 	session := openSession(t, members[0].url, nil)
@@ -567,6 +573,7 @@ func sources() (engine.Hook, chan identity.Source) {
 
 // TestReplica_ownerStopped: clients of a server that stopped learn that they must initialize anew.
 func TestReplica_ownerStopped(t *testing.T) {
+	t.Parallel()
 	members := newFleet(t, "")
 	session := openSession(t, members[0].url, nil)
 	if status, body := (legacyRequest{"POST", members[1].url + "/mcp", session, callHello, nil}).send(t); status != 200 {
@@ -582,7 +589,8 @@ func TestReplica_ownerStopped(t *testing.T) {
 
 // TestReplica_withoutBlock: without the block, session ids are as before.
 func TestReplica_withoutBlock(t *testing.T) {
-	database := postgrestest.Start(t, os.Getenv("MCPD_NEED_POSTGRES")).URL("postgres", "")
+	t.Parallel()
+	database := shared.Database(t, os.Getenv("MCPD_NEED_POSTGRES"), "")
 	url := newReplica(t, database, fleetTools, engine.Options{})
 	if id := openSession(t, url, nil); len(id) != 26 {
 		t.Errorf("id %q", id)

@@ -20,7 +20,6 @@ import (
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/extensions/federation"
 	"github.com/mcpd/mcpd/extensions/postgres"
-	"github.com/mcpd/mcpd/internal/base/postgrestest"
 	"github.com/mcpd/mcpd/serve"
 )
 
@@ -44,7 +43,7 @@ func newReplica(t *testing.T, database, tools string, o engine.Options) string {
 // newReplicas returns the URLs of three servers that share their state.
 func newReplicas(t *testing.T, tools string, hooks ...engine.Hook) (urls [3]string) {
 	t.Helper()
-	database := postgrestest.Start(t, os.Getenv("MCPD_NEED_POSTGRES")).URL("postgres", "")
+	database := shared.Database(t, os.Getenv("MCPD_NEED_POSTGRES"), "")
 	for i := range urls {
 		urls[i] = newReplica(t, database, tools, engine.Options{Hooks: hooks})
 	}
@@ -69,6 +68,7 @@ func roundRobin(t *testing.T, urls []string) string {
 
 // TestReplicas_task uses another server for each request about a task.
 func TestReplicas_task(t *testing.T) {
+	t.Parallel()
 	hook, started, ended := running()
 	urls := newReplicas(t, endlessTask+`
 tool "asks" {
@@ -119,6 +119,7 @@ tool "asks" {
 // TestReplicas_ask: a client of 2026-07-28 calls through a reverse proxy, so that another server
 // continues its call than the one that asked. Then all servers get the same answers at once.
 func TestReplicas_ask(t *testing.T) {
+	t.Parallel()
 	var posts atomic.Int64
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "%s#%d", strings.TrimPrefix(r.URL.Path, "/"), posts.Add(1))
@@ -207,7 +208,8 @@ tool "deploy" {
 // TestReplicas_resourceUpdated: each server has its own process of an upstream server. The process of
 // the first one reports a change.
 func TestReplicas_resourceUpdated(t *testing.T) {
-	database := postgrestest.Start(t, os.Getenv("MCPD_NEED_POSTGRES")).URL("postgres", "")
+	t.Parallel()
+	database := shared.Database(t, os.Getenv("MCPD_NEED_POSTGRES"), "")
 	for _, version := range []string{"2026-07-28", "2025-11-25"} {
 		t.Run(version, func(t *testing.T) {
 			var processes [2]*mcp.Server
