@@ -278,6 +278,7 @@ func TestLimitStore_options(t *testing.T) {
 
 // A store in Options wins over the database with the state.
 func TestLimitStore_database(t *testing.T) {
+	t.Parallel()
 	database := postgrestest.Start(t, os.Getenv("MCPD_NEED_POSTGRES"))
 	options := engine.Options{
 		Files:    engine.Files{Tools: files("t.hcl", echo), Config: files("mcpd.hcl", "limit \"scarce\" {\n  key  = \"principal.id\"\n  rate = \"3/h\"\n}\n")},

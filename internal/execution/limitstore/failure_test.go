@@ -25,6 +25,7 @@ type failures struct {
 func (f *failures) LimitStoreFailed(outcome string) { f.count[outcome]++ }
 
 func TestOnStoreFailure(t *testing.T) {
+	t.Parallel()
 	database := postgrestest.Start(t, os.Getenv("MCPD_NEED_POSTGRES"))
 	states := &state.Lazy{
 		OpenDatabase: postgres.Open, InDatabase: func() bool { return true },

@@ -80,6 +80,7 @@ func FuzzMemory(f *testing.F) {
 }
 
 func TestPostgreSQL_model(t *testing.T) {
+	t.Parallel()
 	database := postgrestest.Start(t, os.Getenv("MCPD_NEED_POSTGRES"))
 	for seed := range uint64(8) {
 		c, url := newClock(), database.URL("postgres", fmt.Sprintf("schema=model_%d", seed))

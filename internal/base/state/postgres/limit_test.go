@@ -232,6 +232,7 @@ func waitForLock(t *testing.T, c *pgx.Conn) {
 // A crash of the database empties the tables. Replicas write the places of running calls again, and
 // rates begin anew. After a restart, everything is as before.
 func TestCounter_databaseRestart(t *testing.T) {
+	t.Parallel()
 	server := postgrestest.Start(t, os.Getenv(needed))
 	url := server.URL("postgres", "")
 	a := opened(t, state.Database{URL: url}, state.Options{}, hooks{frozen: true})

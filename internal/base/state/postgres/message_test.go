@@ -194,6 +194,7 @@ func lazy(t *testing.T, url string) (*state.Lazy, <-chan state.Message) {
 
 // Messages wait for the database.
 func TestLazyPublish(t *testing.T) {
+	t.Parallel()
 	server := postgrestest.Start(t, os.Getenv(needed))
 	url := server.URL("postgres", "")
 	a, atA := lazy(t, url)

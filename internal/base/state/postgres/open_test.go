@@ -203,6 +203,7 @@ func stored(t testing.TB, s *store) []byte {
 }
 
 func TestStore_databaseRestart(t *testing.T) {
+	t.Parallel()
 	server := postgrestest.Start(t, os.Getenv(needed))
 	c := state.Database{URL: server.URL("postgres", "")}
 	a, b := opened(t, c, state.Options{}, hooks{frozen: true}), opened(t, c, state.Options{}, hooks{frozen: true})
@@ -243,6 +244,7 @@ func TestStore_databaseRestart(t *testing.T) {
 }
 
 func TestOpen_waitsForDatabase(t *testing.T) {
+	t.Parallel()
 	server := postgrestest.Start(t, os.Getenv(needed))
 	check(t, server.Stop())
 	started := make(chan error, 1)

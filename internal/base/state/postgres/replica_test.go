@@ -321,6 +321,7 @@ func TestReplica_heartbeat(t *testing.T) {
 }
 
 func TestReplica_regularHeartbeat(t *testing.T) {
+	t.Parallel()
 	url := newURL(t)
 	a := opened(t, state.Database{URL: url}, state.Options{}, hooks{frozen: true})
 	b := opened(t, state.Database{URL: url}, state.Options{}, hooks{})
