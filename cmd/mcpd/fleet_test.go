@@ -4,7 +4,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -49,17 +48,11 @@ func TestFleetRow_summary(t *testing.T) {
 // verb runs a verb of mcpd in the directory of a replica.
 func (r *replica) verb(args ...string) (stdout string, code int) {
 	r.fleet.Helper()
-	cmd := exec.Command(r.fleet.program, args...)
-	cmd.Dir, cmd.Env = r.dir, r.env
-	out, err := cmd.Output()
-	if exited := (*exec.ExitError)(nil); errors.As(err, &exited) {
-		if len(exited.Stderr) > 0 {
-			r.fleet.Logf("mcpd %s: %s", strings.Join(args, " "), exited.Stderr)
-		}
-	} else if err != nil {
-		r.fleet.Fatal(err)
+	code, stdout, stderr := inProcess(r.fleet.T, r.dir, r.env, args...)
+	if stderr != "" {
+		r.fleet.Logf("mcpd %s: %s", strings.Join(args, " "), stderr)
 	}
-	return string(out), cmd.ProcessState.ExitCode()
+	return stdout, code
 }
 
 // fleetUntil asks a replica for the fleet until it is as wanted.
@@ -89,14 +82,13 @@ func TestStatusFleet_threeServers(t *testing.T) {
 	}
 	t.Parallel()
 	const tool = `tool "now" { run = "return '%s'" }`
-	f := newFleet(t, fmt.Sprintf(tool, "a"))
+	f := newStoppedFleet(t, fmt.Sprintf(tool, "a"))
 	write := func(path, text string) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i, r := range f.replicas {
-		r.stop(syscall.SIGTERM)
 		r.dir = t.TempDir()
 		if err := os.Mkdir(filepath.Join(r.dir, "tools.d"), 0o755); err != nil {
 			t.Fatal(err)
@@ -195,6 +187,7 @@ func TestStatusFleet_threeServers(t *testing.T) {
 }
 
 func TestStatusFleet_noDatabase(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "tools.d"), 0o755); err != nil {
 		t.Fatal(err)

@@ -72,6 +72,16 @@ type replica struct {
 // newFleet starts three replicas that serve the tools in a file. config is what mcpd.hcl has in addition.
 func newFleet(t *testing.T, tools string, config ...string) *fleet {
 	t.Helper()
+	f := newStoppedFleet(t, tools, config...)
+	for _, r := range f.replicas {
+		r.start()
+	}
+	return f
+}
+
+// newStoppedFleet returns a fleet whose replicas are not started.
+func newStoppedFleet(t *testing.T, tools string, config ...string) *fleet {
+	t.Helper()
 	f := &fleet{T: t, program: buildDaemon(t), dir: t.TempDir(), database: postgrestest.Start(t, os.Getenv("MCPD_NEED_POSTGRES"))}
 	if slower > 1 {
 		// With the race detector, this binary is the mcpd that reports races.
@@ -98,7 +108,6 @@ func newFleet(t *testing.T, tools string, config ...string) *fleet {
 		r.env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), "FLEET_DATABASE="+database.String(), "FLEET_KEY=0123456789abcdef0123456789abcdef",
 			fmt.Sprintf("FLEET_REPLICA=%d", i))
 		f.replicas[i] = r
-		r.start()
 		t.Cleanup(func() { r.daemon.kill() })
 	}
 	f.front = httptest.NewServer(&httputil.ReverseProxy{
