@@ -45,7 +45,7 @@ func Start(t testing.TB, needed string) *Server {
 }
 
 // Shared is a server that the tests of a package share. It starts at the first use; TestMain calls
-// Remove or Exit.
+// Remove.
 type Shared struct {
 	once sync.Once
 	s    *Server
@@ -84,15 +84,6 @@ func (p *Shared) Remove() error {
 		return nil
 	}
 	return p.s.Remove()
-}
-
-// Exit removes the server and ends the process with a code, or with 1 after an error.
-func (p *Shared) Exit(code int) {
-	if err := p.Remove(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
 }
 
 // require skips a test that needs a database, or fails it if needed, MCPD_NEED_POSTGRES, is set.
@@ -210,7 +201,7 @@ func (s *Server) run(name string, args ...string) error {
 		path = name // clients may be elsewhere
 	}
 	c := asOther(exec.Command(path, args...))
-	c.Dir, c.Env = s.Folder, append(os.Environ(), "PGPASSWORD="+Password)
+	c.Dir, c.Env = s.Folder, append(c.Environ(), "PGPASSWORD="+Password)
 	if out, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", name, err, out)
 	}

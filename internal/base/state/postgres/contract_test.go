@@ -21,7 +21,15 @@ var shared postgrestest.Shared
 // needed makes missing databases errors.
 const needed = "MCPD_NEED_POSTGRES"
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, goleak.Cleanup(shared.Exit)) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		if err := shared.Remove(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+		os.Exit(code)
+	}))
+}
 
 // schemas counts the schemas of tests.
 var schemas atomic.Int64
