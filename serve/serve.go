@@ -37,6 +37,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/auth/authn"
+	"github.com/mcpd/mcpd/internal/process/osproc"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 	"github.com/mcpd/mcpd/internal/protocol/tasks"
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
@@ -164,9 +165,17 @@ func (f *Front) handler(l engine.Listen) (http.Handler, error) {
 
 // Run loads the engine if necessary, serves the configured transport until ctx
 // is done or the client of stdio disconnects, and then shuts down: running
-// calls and hooks end, and the engine is closed, within the grace period.
+// calls and hooks end, and the engine is closed, within the grace period. On Linux, an
+// idle process keeps only the pages of its program file that it still uses.
 func (f *Front) Run(ctx context.Context) error {
+	var trimming sync.WaitGroup
+	defer trimming.Wait()
+	running, stop := context.WithCancel(ctx)
+	defer stop()
 	err := f.load(ctx)
+	if err == nil {
+		trimming.Go(func() { osproc.UnmapIdle(running, f.activity, func() { osproc.FindProgram().Unmap() }) })
+	}
 	switch {
 	case err != nil:
 	case f.engine.Transport() == "stdio":
@@ -175,6 +184,12 @@ func (f *Front) Run(ctx context.Context) error {
 		err = f.runHTTP(ctx)
 	}
 	return errors.Join(err, f.Shutdown(context.WithoutCancel(ctx)))
+}
+
+// activity returns a number that each call and each load changes.
+func (f *Front) activity() uint64 {
+	status := f.engine.Status()
+	return uint64(status.Calls) + uint64(status.Loads)
 }
 
 // Status returns the status of the engine, with the state of the front: it is

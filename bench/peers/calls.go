@@ -49,7 +49,7 @@ type plan struct {
 	rounds   int
 	batch    time.Duration // of one server in one round
 	warmUp   time.Duration
-	settle   time.Duration // before memory is measured; mcpd returns memory after up to 6 s
+	settle   time.Duration // before memory is measured; mcpd returns memory after up to 9 s
 	callers  []int
 	manyTool int // tools for the memory of a tool
 	sessions int // sessions for the memory of a session
@@ -59,7 +59,7 @@ type plan struct {
 
 var (
 	fullPlan = plan{
-		rounds: 5, batch: 400 * time.Millisecond, warmUp: time.Second, settle: 8 * time.Second,
+		rounds: 5, batch: 400 * time.Millisecond, warmUp: time.Second, settle: 10 * time.Second,
 		callers: []int{1, 8, 64}, manyTool: 10_000, sessions: 5000, reloads: 20, catalogs: []int{10, 1000, 10_000},
 	}
 	quickPlan = plan{

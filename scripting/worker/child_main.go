@@ -52,7 +52,10 @@ func Main(in io.Reader, out io.Writer, transpiler ...scripting.Transpiler) error
 func serve(in io.Reader, out io.Writer, t scripting.Transpiler, box sandbox.Options) error {
 	debug.SetMaxStack(maxStack)
 	lines := bufio.NewReaderSize(in, 64<<10)
+	program := osproc.FindProgram() // the sandbox denies access to it
+	spare := time.AfterFunc(osproc.TrimInterval, program.Unmap)
 	most, err := readBounds(lines)
+	spare.Stop()
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
@@ -73,6 +76,7 @@ func serve(in io.Reader, out io.Writer, t scripting.Transpiler, box sandbox.Opti
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	go osproc.TrimIdle(ctx, calls.begun.Load)
+	go osproc.UnmapIdle(ctx, calls.begun.Load, program.Unmap)
 	calls.reader.pipeReader = pipeReader{in: lines, limit: maxFrame, handle: func(turn uint64, kind byte, content []byte) error {
 		switch kind {
 		case frameReport:

@@ -23,6 +23,28 @@ const (
 	trimBytes = 4 << 20
 )
 
+// UnmapIdle calls unmap once after the start and after each period of activity, when
+// activity has not changed for two to three intervals, until ctx ends. unmap is
+// [Program.Unmap]: a load uses most of a program, and an idle process little of it. It
+// runs later than the garbage collection of [TrimIdle], which uses the program too.
+func UnmapIdle(ctx context.Context, activity func() uint64, unmap func()) {
+	tick := time.NewTicker(TrimInterval)
+	defer tick.Stop()
+	seen, unchanged := activity(), 0
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if now := activity(); now != seen {
+			seen, unchanged = now, 0
+		} else if unchanged++; unchanged == 2 {
+			unmap()
+		}
+	}
+}
+
 // TrimIdle returns the free memory of an idle process to the system until ctx ends: once
 // after each period of activity, when activity has not changed for one to two intervals.
 // activity returns a number that each call and each load changes. The runtime keeps the

@@ -49,6 +49,40 @@ func TestTrimIdle_afterActivity(t *testing.T) {
 	})
 }
 
+func TestUnmapIdle_afterActivity(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancel(t.Context())
+		var activity, count atomic.Uint64
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			osproc.UnmapIdle(ctx, activity.Load, func() { count.Add(1) })
+		}()
+		unmapped := func(intervals int, active bool) uint64 {
+			before := count.Load()
+			for range intervals {
+				if active {
+					activity.Add(1)
+				}
+				time.Sleep(osproc.TrimInterval)
+				synctest.Wait()
+			}
+			return count.Load() - before
+		}
+		for _, step := range []struct {
+			active    bool
+			intervals int
+			want      uint64
+		}{{false, 10, 1}, {true, 10, 0}, {false, 1, 0}, {false, 10, 1}, {false, 10, 0}} {
+			if n := unmapped(step.intervals, step.active); n != step.want {
+				t.Errorf("active %t: unmapped %d times in %d intervals, want %d", step.active, n, step.intervals, step.want)
+			}
+		}
+		stop()
+		<-done
+	})
+}
+
 var garbage []byte // keeps the compiler from dropping allocations
 
 func collections() int64 {
