@@ -99,6 +99,15 @@ tool "add" {
 }
 `
 
+func buildMCPD(tb testing.TB) (program string) {
+	tb.Helper()
+	program = filepath.Join(tb.TempDir(), "mcpd")
+	if out, err := exec.Command("go", "build", "-ldflags=-s -w", "-o", program, "../cmd/mcpd").CombinedOutput(); err != nil {
+		tb.Fatalf("build mcpd: %v\n%s", err, out)
+	}
+	return program
+}
+
 // serversApart starts the bare handler first, then mcpd with a JavaScript tool in each
 // executor.
 func serversApart(tb testing.TB, connections int) []*apart {
@@ -107,10 +116,7 @@ func serversApart(tb testing.TB, connections int) []*apart {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	mcpd := filepath.Join(tb.TempDir(), "mcpd")
-	if out, err := exec.Command("go", "build", "-o", mcpd, "../cmd/mcpd").CombinedOutput(); err != nil {
-		tb.Fatalf("build mcpd: %v\n%s", err, out)
-	}
+	mcpd := buildMCPD(tb)
 	tools := onDisk(tb, map[string]string{"add.hcl": addInJavaScript})
 	all := []*apart{{name: "bare handler"}, {name: "inline", most: 1.4}, {name: "worker", most: 2}}
 	all[0].start(tb, connections, program, bareVerb)

@@ -3,12 +3,16 @@ package bench
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/engine"
 )
 
 func TestGoTool_allocations(t *testing.T) {
@@ -65,3 +69,24 @@ func (d *discard) Write(p []byte) (int, error)    { return len(p), nil }
 func (d *discard) WriteHeader(status int)         { d.status = status }
 func (*discard) SetReadDeadline(time.Time) error  { return nil }
 func (*discard) SetWriteDeadline(time.Time) error { return nil }
+
+// TestReload_allocations bounds the work of a reload for files that have not changed.
+func TestReload_allocations(t *testing.T) {
+	const files = 1000
+	folder := onDisk(t, manyTools(files))
+	s := load(t, engine.Options{Files: engine.Files{Tools: engine.Dir(folder)}})
+	version := 0
+	allocs := testing.AllocsPerRun(10, func() {
+		version++
+		if err := os.WriteFile(filepath.Join(folder, "t0500.hcl"), []byte(oneTool(500, fmt.Sprint("v", version))), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Reload(t.Context(), engine.Change{Paths: []string{"t0500.hcl"}}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Logf("%.0f allocations", allocs)
+	if !raced && allocs > 3*files {
+		t.Errorf("a reload of one of %d files makes %.0f allocations", files, allocs)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcpd/mcpd/serve"
 )
@@ -46,6 +47,28 @@ func TestIdleWebSocket_memory(t *testing.T) {
 			site.upgrade(t)
 		}
 	})
+}
+
+// maxIdleServer is the maximum memory of the processes of an idle server with the tools of
+// tools.d, in bytes.
+const maxIdleServer = 36 << 20
+
+// TestIdleServer_memory waits until an idle server has returned the memory of its start.
+func TestIdleServer_memory(t *testing.T) {
+	if os.Getenv("MCPD_LONG") == "" {
+		t.Skip("SKIPPED: set MCPD_LONG")
+	}
+	server := &apart{name: "mcpd"}
+	server.start(t, 0, buildMCPD(t), "serve", "--listen", "127.0.0.1:0", "--tools", "../tools.d", "--control", "off")
+	used := int64(0)
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Second) {
+		used = memoryOf(append(startedBy(server.id), server.id))
+		if used <= maxIdleServer {
+			t.Logf("%d KiB", used>>10)
+			return
+		}
+	}
+	t.Errorf("an idle server uses %d KiB, want at most %d", used>>10, maxIdleServer>>10)
 }
 
 // scaled returns the number to open: more with MCPD_LONG.

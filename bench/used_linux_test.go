@@ -26,6 +26,20 @@ func usedBy(ids []int) (total time.Duration) {
 	return total
 }
 
+// memoryOf returns the proportional set size of other running processes in bytes.
+func memoryOf(ids []int) (total int64) {
+	for _, id := range ids {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", id))
+		for line := range bytes.Lines(text) {
+			if f := bytes.Fields(line); len(f) == 3 && string(f[0]) == "Pss:" {
+				kB, _ := strconv.ParseInt(string(f[1]), 10, 64)
+				total += kB << 10
+			}
+		}
+	}
+	return total
+}
+
 // startedBy returns the ids of the running processes that a parent started.
 func startedBy(parent int) (ids []int) {
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")

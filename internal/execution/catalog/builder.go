@@ -366,18 +366,23 @@ func (b *Builder) newBuild(lock *loader.Lock) *buildState {
 // assemble checks, compiles and links the definitions. It returns nil if the variables are invalid.
 func (b *Builder) assemble(state *buildState, defined []*definition.Definitions, registered []*Item) *Base {
 	registered = slices.Concat(registered, b.codeItems(state))
-	state.report(configcheck.Check(state.config, defined, b.externalItems(state, registered)))
 	for _, d := range defined {
 		state.policies = append(state.policies, d.Policies...)
 		state.limits = append(state.limits, d.Limits...)
 		state.hookDefs = append(state.hookDefs, d.Hooks...)
 		state.tests = append(state.tests, d.Tests...)
 	}
+	external := b.externalItems(state, registered)
 	if err := b.prepareEnv(state); err != nil {
+		state.report(configcheck.Check(state.config, defined, external))
 		state.report(diag.List{{Code: "bad-variables", Summary: "the variables cannot be used in policies: " + err.Error(), Range: state.config.Range}})
 		return nil
 	}
-	b.compile(defined, state)
+	var problems diag.List
+	// The two only read the definitions, and take equally long after a small change.
+	steps := []func(){func() { b.compile(defined, state) }, func() { problems = configcheck.Check(state.config, defined, external) }}
+	loader.Parallel(len(steps), func(i int) { steps[i]() })
+	state.report(problems)
 	return b.link(state, registered)
 }
 

@@ -39,7 +39,7 @@ func (b *Builder) compile(defined []*definition.Definitions, state *buildState) 
 	items := make([]*compiledItem, len(jobs))
 	loader.Parallel(len(jobs), func(i int) {
 		if items[i] = b.cache.items[jobs[i].hash]; items[i] == nil || !b.tree.Unchanged(items[i].imports) || state.pathsMoved(items[i].granted...) {
-			items[i] = jobs[i].compile()
+			items[i] = c.definition(jobs[i].def)
 		}
 	})
 	hooks := make([]*compiledHook, len(hookDefs))
@@ -70,35 +70,51 @@ func (b *Builder) compile(defined []*definition.Definitions, state *buildState) 
 	b.cache = next
 }
 
+// compileJob is a definition to compile: a pointer to a definition, or a [folderFile].
 type compileJob struct {
-	hash    definition.Hash
-	compile func() *compiledItem
+	hash definition.Hash
+	def  any
 }
 
 // jobs returns the definitions to compile, in the order of the files. It reads the files of folder
 // blocks; each file is a job.
-func (c *compiler) jobs(defined []*definition.Definitions) (jobs []compileJob) {
-	add := func(hash definition.Hash, compile func() *compiledItem) {
-		jobs = append(jobs, compileJob{hash, compile})
-	}
+func (c *compiler) jobs(defined []*definition.Definitions) []compileJob {
+	jobs := make([]compileJob, 0, len(defined))
 	for _, d := range defined {
-		for _, def := range pointers(d.Tools) {
-			add(def.Hash, func() *compiledItem { return c.tool(def) })
+		for i := range d.Tools {
+			jobs = append(jobs, compileJob{d.Tools[i].Hash, &d.Tools[i]})
 		}
-		for _, def := range pointers(d.Resources) {
-			add(def.Hash, func() *compiledItem { return c.resource(def) })
+		for i := range d.Resources {
+			jobs = append(jobs, compileJob{d.Resources[i].Hash, &d.Resources[i]})
 		}
-		for _, def := range pointers(d.Folders) {
-			jobs = append(jobs, c.folder(def)...)
+		for i := range d.Folders {
+			jobs = append(jobs, c.folder(&d.Folders[i])...)
 		}
-		for _, def := range pointers(d.Templates) {
-			add(def.Hash, func() *compiledItem { return c.template(def) })
+		for i := range d.Templates {
+			jobs = append(jobs, compileJob{d.Templates[i].Hash, &d.Templates[i]})
 		}
-		for _, def := range pointers(d.Prompts) {
-			add(def.Hash, func() *compiledItem { return c.prompt(def) })
+		for i := range d.Prompts {
+			jobs = append(jobs, compileJob{d.Prompts[i].Hash, &d.Prompts[i]})
 		}
 	}
 	return jobs
+}
+
+// definition compiles the definition of a [compileJob].
+func (c *compiler) definition(def any) *compiledItem {
+	switch def := def.(type) {
+	case *definition.Tool:
+		return c.tool(def)
+	case *definition.Resource:
+		return c.resource(def)
+	case *definition.Template:
+		return c.template(def)
+	case *definition.Prompt:
+		return c.prompt(def)
+	default:
+		file := def.(folderFile)
+		return c.file(file.folder, file.name, file.content, file.hash)
+	}
 }
 
 // compiler compiles definitions in parallel.

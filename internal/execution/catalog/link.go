@@ -153,6 +153,8 @@ func (l *linker) addItems(items []*Item) {
 	l.catalog.byAddress[Tools] = make(map[string]*Entry, len(items))
 	// Items that a file names come before files of folder blocks.
 	slices.SortStableFunc(items, func(a, b *Item) int { return cmp.Compare(itemPriority(a), itemPriority(b)) })
+	var last [len(l.catalog.Entries)]string // the address of the last entry of each kind
+	var unsorted [len(l.catalog.Entries)]bool
 	for _, item := range items {
 		if first := l.catalog.byAddress[item.Kind][item.Address]; first != nil {
 			l.hidden = append(l.hidden, [2]*Item{first.Item, item})
@@ -162,9 +164,14 @@ func (l *linker) addItems(items []*Item) {
 		e := &Entry{Item: item}
 		l.catalog.byAddress[item.Kind][item.Address] = e
 		l.catalog.Entries[item.Kind] = append(l.catalog.Entries[item.Kind], e)
+		unsorted[item.Kind] = unsorted[item.Kind] || item.Address < last[item.Kind]
+		last[item.Kind] = item.Address
 	}
 	l.catalog.templates = slices.Clone(l.catalog.Entries[Templates])
-	for _, entries := range l.catalog.Entries {
+	for kind, entries := range l.catalog.Entries {
+		if !unsorted[kind] { // the usual case: sorting would read all addresses again
+			continue
+		}
 		slices.SortFunc(entries, func(a, b *Entry) int { return strings.Compare(a.Address, b.Address) })
 	}
 }

@@ -251,7 +251,7 @@ func (c *compiler) folder(def *definition.Folder) (jobs []compileJob) {
 			continue
 		}
 		key := sha256.Sum256(append(append(append([]byte("file\x00"), def.Hash[:]...), hash[:]...), file.Name...))
-		jobs = append(jobs, compileJob{key, func() *compiledItem { return c.file(def, file.Name, content, definition.Hash(hash)) }})
+		jobs = append(jobs, compileJob{key, folderFile{def, file.Name, content, definition.Hash(hash)}})
 	}
 	if offered == 0 && len(files) > 0 {
 		c.state.report(diag.List{{
@@ -261,6 +261,14 @@ func (c *compiler) folder(def *definition.Folder) (jobs []compileJob) {
 		}})
 	}
 	return jobs
+}
+
+// folderFile is a file of a folder block.
+type folderFile struct {
+	folder  *definition.Folder
+	name    string
+	content []byte
+	hash    definition.Hash
 }
 
 func (c *compiler) file(def *definition.Folder, name string, content []byte, hash definition.Hash) *compiledItem {
