@@ -249,7 +249,7 @@ func (s *Server) Status() Status {
 	calls := s.pipeline.Stats()
 	status := Status{
 		Calls: calls.Calls, FailedCalls: calls.Failed, Running: calls.Running, Draining: calls.Draining,
-		HookFailures: s.hooks.Failures(), HookWaits: s.hooks.Waits(),
+		HookFailures: s.hooks.Failures(), HookWaits: s.hooks.Waits(), StateAway: s.states.Reach().AwaySince(),
 	}
 	if staffed := s.options.workerExecutor(); staffed != nil {
 		workers := staffed.Workers()

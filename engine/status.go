@@ -43,6 +43,8 @@ type Status struct {
 	// AuditFailing reports that the audit log cannot be written. RejectingCalls reports that calls
 	// are rejected for that reason, as in strict mode.
 	AuditFailing, RejectingCalls bool
+	// StateAway is the time of the last contact with the state database, if that cannot be reached now.
+	StateAway time.Time
 	// Upstreams are the upstream servers, in the order of their blocks.
 	Upstreams []UpstreamStatus
 	// Workers are the processes that run scripts, or those of agent code if scripts run in this
@@ -69,28 +71,29 @@ func (s Status) Ready() bool { return s.Revision != "" && !s.Draining && !s.Reje
 // broken".
 func (s Status) Health() string {
 	health, auditProblem := s.health(), "the audit log cannot be written"
-	if problems := s.upstreamProblems(); problems != "" && !s.Draining {
+	if problems := s.partProblems(); problems != "" && !s.Draining {
 		health = strings.TrimPrefix(health+"; "+problems, healthy+"; ")
 	}
 	if s.RejectingCalls {
 		auditProblem = "calls are rejected, because " + auditProblem
 	}
-	switch {
-	case s.Draining || !s.AuditFailing:
+	if s.Draining || !s.AuditFailing {
 		return health
-	case health == healthy:
-		return auditProblem
 	}
-	return auditProblem + "; " + health
+	return strings.TrimSuffix(auditProblem+"; "+health, "; "+healthy)
 }
 
-// upstreamProblems describes the problems of upstream servers; "" if there are none.
-func (s Status) upstreamProblems() string {
+// partProblems describes the problems of the state database and of upstream servers; "" if there are none.
+func (s Status) partProblems() string {
 	servers := make([]federation.ServerStatus, len(s.Upstreams))
 	for i, u := range s.Upstreams {
 		servers[i] = federation.ServerStatus(u)
 	}
-	return federation.Problems(servers)
+	problems := federation.Problems(servers)
+	if !s.StateAway.IsZero() {
+		problems = strings.TrimSuffix("the state database is away; "+problems, "; ")
+	}
+	return problems
 }
 
 // health is Health without the audit log and the upstream servers.
@@ -121,16 +124,14 @@ func (s Status) errorSummary() string {
 			files[p.Range.File] = true
 		}
 	}
-	switch {
-	case len(files) == 1:
-		return "1 file broken"
-	case len(files) > 0:
-		return fmt.Sprintf("%d files broken", len(files))
-	case errors == 1:
-		return "1 mistake"
-	default:
-		return fmt.Sprintf("%d mistakes", errors)
+	number, noun, rest := len(files), "file", " broken"
+	if number == 0 {
+		number, noun, rest = errors, "mistake", ""
 	}
+	if number != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s%s", number, noun, rest)
 }
 
 // Probe returns nil if the server can run scripts, and an error otherwise. It runs an empty script

@@ -1,7 +1,9 @@
 package engine_test
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
@@ -15,6 +17,7 @@ func TestStatus_health(t *testing.T) {
 		}
 		return list
 	}
+	away := time.Now()
 	for _, r := range []struct {
 		status engine.Status
 		want   string
@@ -32,6 +35,9 @@ func TestStatus_health(t *testing.T) {
 		{engine.Status{Revision: "r", Loads: 1, Synchronized: true, AuditFailing: true, RejectingCalls: true}, "calls are rejected, because the audit log cannot be written"},
 		{engine.Status{Revision: "r", Loads: 2, AuditFailing: true, Problems: in(diag.Error, "a")}, "the audit log cannot be written; serving last good, 1 file broken"},
 		{engine.Status{Revision: "r", Loads: 1, Synchronized: true, AuditFailing: true, Draining: true}, "shutting down"},
+		{engine.Status{Revision: "r", Loads: 1, Synchronized: true, StateAway: away}, "the state database is away"},
+		{engine.Status{Revision: "r", Loads: 2, StateAway: away, Upstreams: []engine.UpstreamStatus{{Name: "crm", Err: errors.New("refused"), Since: away}}, Problems: in(diag.Error, "a")}, "serving last good, 1 file broken; the state database is away; not reached: crm"},
+		{engine.Status{Revision: "r", Loads: 1, Synchronized: true, StateAway: away, Draining: true}, "shutting down"},
 	} {
 		if got := r.status.Health(); got != r.want {
 			t.Errorf("%+v: %q, want %q", r.status, got, r.want)

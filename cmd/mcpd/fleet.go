@@ -51,6 +51,7 @@ const (
 // describe returns what this server publishes to its fleet.
 func (o *runningServer) describe() state.ReplicaInfo {
 	s := o.server.Status()
+	s.StateAway = time.Time{} // what the others read has reached the database
 	info := state.ReplicaInfo{
 		Version: version(), Started: o.began.UTC(), Revision: s.Revision, Since: s.Since.UTC(),
 		Status: o.health(s), Draining: s.Draining, Running: s.Running,

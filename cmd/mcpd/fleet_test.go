@@ -186,6 +186,78 @@ func TestStatusFleet_threeServers(t *testing.T) {
 	}
 }
 
+// statusUntil asks a replica for its state until that is as wanted.
+func (r *replica) statusUntil(what string, wanted func(statusRow) bool) (row statusRow, code int) {
+	r.fleet.Helper()
+	for until := time.Now().Add(patience); ; {
+		var out string
+		out, code = r.verb("status", "--json")
+		row = statusRow{}
+		if err := json.Unmarshal([]byte(out), &row); err != nil {
+			r.fleet.Fatalf("%v: %q", err, out)
+		}
+		if wanted(row) {
+			return row, code
+		}
+		if time.Now().After(until) {
+			r.fleet.Fatalf("%s: the state is %s", what, out)
+		}
+		time.Sleep(100 * time.Millisecond) // the interval of the poll
+	}
+}
+
+// A server that lost its database says so, and stays ready: calls that need no state continue.
+func TestStatus_databaseAway(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: it starts three servers and a database")
+	}
+	t.Parallel()
+	f := newFleet(t, `tool "now" { run = "return 'now'" }`)
+	cut, other := f.replicas[0], f.replicas[1]
+	ready := func(status string) {
+		t.Helper()
+		code, body, err := cut.daemon.exchange("GET", "/readyz", nil, nil)
+		var row struct {
+			Ready  bool
+			Status string
+		}
+		if err == nil {
+			err = json.Unmarshal(body, &row)
+		}
+		if err != nil || code != 200 || !row.Ready || row.Status != status {
+			t.Errorf("%v, /readyz: %d %s", err, code, body)
+		}
+	}
+	row, code := cut.statusUntil("at the start", func(row statusRow) bool { return row.State != nil && !row.State.Away })
+	if code != 0 || row.State.Error != "" || row.State.Heartbeat.IsZero() || row.State.Database != cut.link.listener.Addr().String()+"/postgres" {
+		t.Errorf("exit code %d, %+v", code, row.State)
+	}
+	cut.link.cut()
+	row, code = cut.statusUntil("without the database", func(row statusRow) bool { return row.State.Away })
+	if code != exitFindings || row.Status != "the state database is away" || !row.Ready || row.State.Error == "" || row.State.Heartbeat.After(time.Now()) {
+		t.Errorf("exit code %d, %q, %+v", code, row.Status, row.State)
+	}
+	out, code := cut.verb("status")
+	for _, part := range []string{"status       the state database is away", "is away for ", "since " + row.State.Heartbeat.Local().Format("2006-01-02"), "all others continue"} {
+		if code != exitFindings || !strings.Contains(out, part) {
+			t.Errorf("exit code %d, no %q in %s", code, part, out)
+		}
+	}
+	ready("the state database is away")
+	if status, body, err := cut.daemon.exchange("POST", "/mcp/execute", []byte(`{"tool":"now","arguments":{}}`), nil); err != nil || status != 200 {
+		t.Errorf("a call without state: %v, %d %s", err, status, body)
+	}
+	if row, code := other.statusUntil("at another replica", func(statusRow) bool { return true }); code != 0 || row.State.Away {
+		t.Errorf("exit code %d, %+v", code, row.State)
+	}
+	cut.link.restore()
+	if _, code := cut.statusUntil("after the return", func(row statusRow) bool { return !row.State.Away }); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	ready("healthy")
+	f.stopAll()
+}
+
 func TestStatusFleet_noDatabase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

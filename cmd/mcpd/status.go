@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/ops/control"
 	"github.com/mcpd/mcpd/scripting/worker"
 )
@@ -27,6 +28,7 @@ type statusRow struct {
 	RestartNeeded bool            `json:"restart_needed"`
 	Problems      json.RawMessage `json:"problems"`
 	Bundle        *bundleRow      `json:"bundle,omitempty"`
+	State         *stateRow       `json:"state,omitempty"`
 	Revision      string          `json:"revision"`
 	Since         time.Time       `json:"since"`
 	AgeSeconds    float64         `json:"age_seconds"`
@@ -42,6 +44,36 @@ type statusRow struct {
 	PID           int             `json:"pid"`
 	Started       time.Time       `json:"started"`
 	UptimeSeconds float64         `json:"uptime_seconds"`
+}
+
+// stateRow describes the state database of a fleet.
+type stateRow struct {
+	// Database is its host, port and name.
+	Database string `json:"database"`
+	Away     bool   `json:"away"`
+	// Heartbeat is the time of the last heartbeat that reached it.
+	Heartbeat time.Time `json:"heartbeat"`
+	Age       float64   `json:"heartbeat_age_seconds"`
+	Error     string    `json:"error,omitempty"`
+}
+
+func newStateRow(r *state.Reach, now time.Time) *stateRow {
+	if r == nil {
+		return nil
+	}
+	row := stateRow{Database: r.Database, Away: r.Err != nil, Heartbeat: r.Heartbeat.UTC().Round(0), Age: now.Sub(r.Heartbeat).Seconds()}
+	if r.Err != nil {
+		row.Error = r.Err.Error()
+	}
+	return &row
+}
+
+func (r *stateRow) text() string {
+	if !r.Away {
+		return fmt.Sprintf("database %s, last heartbeat %s ago", r.Database, seconds(r.Age))
+	}
+	return fmt.Sprintf("database %s is away for %s, since %s: calls that need state or a limit fail until it returns, all others continue; %s",
+		r.Database, seconds(r.Age), r.Heartbeat.Format(time.RFC3339), r.Error)
 }
 
 // snapshotRow counts the items in the snapshot.
@@ -95,7 +127,7 @@ func newStatus(e env) *cobra.Command {
 since when, whether that matches the files, and its calls, processes and sessions.
 
 The exit code is 0 if the server is healthy. It is 1 if no server answers, if the
-files have errors, or if an upstream server cannot be reached.
+files have errors, or if an upstream server or the state database cannot be reached.
 
 With --fleet it lists all servers that share the state database of this server. The
 exit code is 1 if they serve different revisions, or if one of them is not healthy.`,
@@ -140,7 +172,7 @@ func (r *statusRow) exit(said bool) error {
 func (o *runningServer) row(s engine.Status) statusRow {
 	now := time.Now()
 	r := statusRow{
-		Status: o.health(s), Bundle: o.bundleRow(), Ready: s.Ready(), Synchronized: s.Synchronized, RestartNeeded: s.RestartNeeded,
+		Status: o.health(s), Bundle: o.bundleRow(), State: newStateRow(o.server.Inside().States().Reach(), now), Ready: s.Ready(), Synchronized: s.Synchronized, RestartNeeded: s.RestartNeeded,
 		Problems: encoded(s.Problems), Revision: s.Revision, Since: s.Since, AgeSeconds: now.Sub(s.Since).Seconds(),
 		Serves: snapshotRow{s.Tools, s.Resources, s.Templates, s.Prompts, s.Policies, s.Limits, s.Hooks},
 		Loads:  loadsRow{s.Loads, s.FailedLoads}, Calls: callsRow{s.Running, s.Calls, s.FailedCalls},
@@ -178,6 +210,9 @@ func (r *statusRow) print(e env) error {
 	}
 	if b := r.Bundle; b != nil {
 		lines = append(lines, [2]string{"bundle", b.text()})
+	}
+	if r.State != nil {
+		lines = append(lines, [2]string{"state", r.State.text()})
 	}
 	for _, u := range r.Upstreams {
 		lines = append(lines, [2]string{"upstream", u.text()})

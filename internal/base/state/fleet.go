@@ -14,16 +14,37 @@ import (
 // Fleet is a store that knows the servers which use it at the same time.
 type Fleet interface {
 	// Describe makes the store publish what about returns, with each heartbeat until it is closed. about
-	// must not block, nor use the store.
+	// must not block, nor use the store except Self and Reach.
 	Describe(about func() ReplicaInfo)
 	// Self returns the id of this replica and the time since its last heartbeat that reached the store.
 	Self() (id string, age time.Duration)
+	// Reach returns whether heartbeats reach the database.
+	Reach() Reach
 	// Replicas returns the replicas by the age of their processes, oldest first.
 	Replicas() ([]Replica, error)
 	// Beat sends a heartbeat now.
 	Beat() error
 	// LocalIP returns the address of this machine in a connection to the database.
 	LocalIP() (netip.Addr, error)
+}
+
+// Reach says whether the heartbeats of this replica reach its database.
+type Reach struct {
+	// Database is the host, the port and the name of the database.
+	Database string
+	// Heartbeat is the time of the last heartbeat that reached it.
+	Heartbeat time.Time
+	// Err is the error of the last heartbeat; nil if it reached the database.
+	Err error
+}
+
+// AwaySince returns the time of the last heartbeat that reached the database, if the last one did not,
+// and otherwise the zero time. r may be nil.
+func (r *Reach) AwaySince() time.Time {
+	if r == nil || r.Err == nil {
+		return time.Time{}
+	}
+	return r.Heartbeat
 }
 
 // ErrNotShared is the error for replicas of a store that only this process uses.
@@ -94,6 +115,16 @@ func (l *Lazy) Self() (id string, age time.Duration) {
 		return (*fleet).Self()
 	}
 	return "", 0
+}
+
+// Reach is [Fleet.Reach], and nil if no database is open. It does not wait.
+func (l *Lazy) Reach() *Reach {
+	fleet := l.fleet.Load()
+	if fleet == nil {
+		return nil
+	}
+	reach := (*fleet).Reach()
+	return &reach
 }
 
 // Replicas is [Fleet.Replicas]. It opens a database but no file. The error is [ErrNotShared] without a

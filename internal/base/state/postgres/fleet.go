@@ -70,6 +70,12 @@ func (s *store) Self() (id string, age time.Duration) {
 	return s.me.id, time.Since(s.beaten)
 }
 
+func (s *store) Reach() state.Reach {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return state.Reach{Database: s.address, Heartbeat: s.beaten, Err: s.failure}
+}
+
 func (s *store) Replicas() ([]state.Replica, error) {
 	me, err := s.replica()
 	if err != nil {

@@ -103,3 +103,29 @@ func TestSelf_heartbeat(t *testing.T) {
 		t.Errorf("%s, %v", id, age)
 	}
 }
+
+// The heartbeat of a running store tells that the database is away, and that it returned.
+func TestReach_away(t *testing.T) {
+	link, url := newLossyLink(t, newURL(t))
+	s := opened(t, state.Database{URL: url}, state.Options{}, hooks{})
+	until := func(away bool) state.Reach {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); ; {
+			reach := s.Reach()
+			if since := reach.AwaySince(); since.IsZero() != away {
+				return reach
+			}
+			if time.Now().After(end) {
+				t.Fatalf("away is not %v: %+v", away, reach)
+			}
+			time.Sleep(20 * time.Millisecond) // the interval of the poll
+		}
+	}
+	before := until(false)
+	link.setAway(true)
+	if away := until(true); away.Err == nil || away.Heartbeat.Before(before.Heartbeat) || !strings.HasSuffix(away.Database, "/postgres") {
+		t.Errorf("%+v", away)
+	}
+	link.setAway(false)
+	until(false)
+}

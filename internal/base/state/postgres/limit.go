@@ -317,7 +317,7 @@ func (c *counter) add(r *request) error {
 func (c *counter) away() bool {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
-	return c.s.away && c.failing
+	return c.s.failure != nil && c.failing
 }
 
 // sendAll sends batches until no request is left.

@@ -33,9 +33,11 @@ func (s *store) beatAlways() {
 			}
 		}
 		s.mu.Lock()
-		was := s.away
-		s.away = err != nil && s.ctx.Err() == nil
-		is := s.away
+		was := s.failure != nil
+		if s.failure = err; s.ctx.Err() != nil {
+			s.failure = nil // the store is closed, which says nothing of the database
+		}
+		is := s.failure != nil
 		s.mu.Unlock()
 		if is && !was {
 			s.options.Logger.Warn("reach state database", slog.String("database", s.address), slog.String("error", err.Error()))

@@ -61,7 +61,7 @@ type store struct {
 	measured time.Time
 	// beaten is the time of the last heartbeat. Others are not removed before removeFrom.
 	beaten, removeFrom time.Time
-	away               bool // the heartbeat fails
+	failure            error // of the last heartbeat
 	keys               []storedKey
 	flights            map[state.Nonce]*flight
 	unsettled          map[state.Nonce]unsettled
