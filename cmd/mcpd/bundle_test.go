@@ -366,6 +366,62 @@ func TestBundle_changedDecisions(t *testing.T) {
 	sees(d, "no audit log for --max-changed-decisions")
 }
 
+// TestReload_bundle reloads a server that would look for a bundle only after an hour: reload fails
+// unless the newest bundle serves.
+func TestReload_bundle(t *testing.T) {
+	t.Parallel()
+	r, dir := newRelease(t), t.TempDir()
+	offer := func(bundle []byte) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, "shop.bundle"), bundle, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "release.pub"), r.public, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	offer(r.bundle(t, 2))
+	d, err := startDaemon(buildDaemon(t), dir, os.Environ(), []string{"--bundle", "shop.bundle", "--trust", "release.pub", "--bundle-dir", "kept", "--bundle-poll", "1h"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.kill)
+	reload := func(what string, code int, text string) {
+		t.Helper()
+		got, stdout, stderr := inProcess(t, dir, nil, "reload", "--bundle-dir", "kept")
+		if got != code || !strings.Contains(stdout+stderr, text) || code == exitOK == (stdout == "") {
+			t.Errorf("%s: exit code %d, %s%s", what, got, stdout, stderr)
+		}
+	}
+	serves := func(serial string) {
+		t.Helper()
+		if _, body, err := d.exchange(http.MethodPost, "/mcp/execute", []byte(`{"tool":"serial","arguments":{}}`), nil); err != nil || !strings.Contains(string(body), `"result":`+serial) {
+			t.Errorf("%v: %s, want serial %s", err, body, serial)
+		}
+	}
+	reload("the same bundle", exitOK, "ok: serving 1 tool")
+	offer(r.bundle(t, 3))
+	reload("a newer bundle", exitOK, "ok: serving 1 tool")
+	serves("3")
+	offer(r.bundle(t, 1))
+	reload("an older bundle", exitFindings, "mcpd: bundle: refuse bundle: its serial number 1 is lower than 3")
+	offer(r.configured(t, 4, "server { nonsense = 1 }\n"))
+	reload("a bundle with an error", exitFindings, "mcpd: bundle: load bundle 4: ")
+	got, stdout, _ := inProcess(t, dir, nil, "reload", "--bundle-dir", "kept", "--json")
+	var row reloadRow
+	if err := json.Unmarshal([]byte(stdout), &row); err != nil || got != exitFindings || row.OK || !strings.Contains(row.BundleProblem, "load bundle 4: ") || row.Revision == "" {
+		t.Errorf("--json: exit code %d, %v, %s", got, err, stdout)
+	}
+	serves("3")
+	if err := os.Remove(filepath.Join(dir, "shop.bundle")); err != nil {
+		t.Fatal(err)
+	}
+	reload("no source", exitFindings, "mcpd: bundle: fetch bundle: ")
+	offer(r.bundle(t, 5))
+	reload("a bundle in order", exitOK, "ok: serving 1 tool")
+	serves("5")
+}
+
 // tunnel is a proxy that connects every client with one server.
 func tunnel(address string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -66,16 +66,26 @@ func (o *runningServer) answer(ctx context.Context, r control.Request) (any, err
 	if o.server.Status().Draining {
 		return nil, errors.New("the server is shutting down and does not reload")
 	}
-	report, err := o.reload(ctx, engine.Change{All: true})
+	report, checked, err := o.reload(ctx, engine.Change{All: true})
 	var mistakes diag.List
 	if err != nil && !errors.As(err, &mistakes) {
 		return nil, fmt.Errorf("reload: %w", err)
 	}
+	row, problems, shown := reloadRow{OK: err == nil, Revision: report.Revision}, report.Problems, report.Shown()
+	if checked != nil {
+		select {
+		case <-checked:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("reload: check the source of bundles: %w", context.Cause(ctx))
+		}
+	}
 	status := o.front.Status()
-	return answerOf(reloadRow{
-		OK: err == nil, Revision: report.Revision, Problems: encoded(report.Problems), RestartNeeded: status.RestartNeeded,
-		Status: o.health(status), Summary: o.line(),
-	}, report.Problems, report.Shown(), r)
+	if b := o.bundleRow(); b != nil { // the bundle in service may be another one now
+		problems, shown = status.Problems, status.Shown()
+		row.OK, row.Revision, row.BundleProblem = status.Synchronized && b.Problem == "", status.Revision, b.Problem
+	}
+	row.Problems, row.RestartNeeded, row.Status, row.Summary = encoded(problems), status.RestartNeeded, o.health(status), o.line()
+	return answerOf(row, problems, shown, r)
 }
 
 // answerOf builds a response from the JSON row and the diagnostics.
@@ -183,6 +193,8 @@ type reloadRow struct {
 	Status   string          `json:"status"`
 	Summary  string          `json:"summary"`
 	Problems json.RawMessage `json:"problems"`
+	// BundleProblem says why the newest bundle is not in service, or what else is wrong with it.
+	BundleProblem string `json:"bundle_problem,omitempty"`
 	// RestartNeeded reports changes that take effect only after a restart.
 	RestartNeeded bool `json:"restart_needed"`
 }
@@ -194,7 +206,10 @@ func newReload(e env) *cobra.Command {
 		Short: "Make the running server reload all files",
 		Long: `Reload makes the running server load all files and secrets again, as SIGHUP does. It
 waits for the result and prints all errors and warnings. If there are errors, the
-server keeps its current configuration and the exit code is 1.`,
+server keeps its current configuration and the exit code is 1.
+
+A server with --bundle also checks the source of bundles. If it refuses the newest bundle or
+cannot read it, reload prints why and the exit code is 1.`,
 		Example: `  mcpd reload
   mcpd reload --control /run/mcpd/control.sock --json`,
 		Args: noOperand,
@@ -219,6 +234,8 @@ func (a *controlClientFlags) reloaded(e env, row reloadRow) error {
 		return err
 	case a.asJSON:
 		return &exitError{code: exitFindings} // the JSON was printed
+	case row.BundleProblem != "":
+		return findingsError("%s", row.Status)
 	default:
 		return findingsError("the files have errors, so nothing was changed; %s", row.Status)
 	}

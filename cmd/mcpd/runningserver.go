@@ -184,7 +184,7 @@ func (o *runningServer) follow(ctx context.Context, changes <-chan watch.Change,
 			change.Config = true
 		}
 		before := o.server.Status().Revision
-		_, err := o.reload(ctx, change) // reload reported the result
+		_, _, err := o.reload(ctx, change) // reload reported the result
 		if change.All && err == nil && o.server.Status().Revision == before {
 			o.server.Logger().Info("reload found no changes")
 		}
@@ -192,15 +192,17 @@ func (o *runningServer) follow(ctx context.Context, changes <-chan watch.Change,
 }
 
 // reload reloads the files and reports the result to the log, to the terminal and to
-// the service manager.
-func (o *runningServer) reload(ctx context.Context, change engine.Change) (engine.Report, error) {
+// the service manager. For a server with --bundle it also begins a check of the source, and checked
+// is closed after that; otherwise checked is nil.
+func (o *runningServer) reload(ctx context.Context, change engine.Change) (report engine.Report, checked <-chan struct{}, err error) {
 	o.reloading.Lock()
 	defer o.reloading.Unlock()
-	if follower := o.flags.bundle.follower; follower != nil {
-		change.All = true // the last load may have read another bundle, which was refused
-		defer follower.Check()
+	follower := o.flags.bundle.follower
+	change.All = change.All || follower != nil // the last load may have read another bundle, which was refused
+	if report, err = o.reloadLocked(ctx, change); follower != nil {
+		checked = follower.Check()
 	}
-	return o.reloadLocked(ctx, change)
+	return report, checked, err
 }
 
 // reloadLocked is reload with reloading held.

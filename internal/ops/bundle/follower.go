@@ -72,6 +72,7 @@ type Follower struct {
 	// guarded by mu
 	mu     sync.Mutex
 	status Status
+	asked  chan struct{} // see Check; nil if nothing waits for the next check
 }
 
 // refusal is the last bundle that was refused. For an hour it is not requested and loaded again;
@@ -265,12 +266,15 @@ func (f *Follower) accepts(b *Bundle, trust *Trust) error {
 
 // Run checks the source until ctx ends, and activates new bundles.
 func (f *Follower) Run(ctx context.Context, activate Activate) {
+	checked := func() {}
 	for {
 		held, err := f.take(ctx, activate)
 		if ctx.Err() != nil {
 			return
 		}
 		f.setProblem(err)
+		checked()
+		checked = func() {}
 		delay := f.options.Poll - f.options.Poll/10 + rand.N(f.options.Poll/5+1) // servers started together spread
 		if held && err == nil {
 			delay = min(delay, time.Second) // the server already waited
@@ -282,16 +286,25 @@ func (f *Follower) Run(ctx context.Context, activate Activate) {
 		case <-f.again:
 			f.refused, f.behind.at = refusal{}, time.Time{}
 			f.clearPending()
+			f.mu.Lock()
+			asked := f.asked
+			f.asked = nil
+			f.mu.Unlock()
+			checked = func() { close(asked) }
 		}
 	}
 }
 
-// Check makes Run check the source now, and try a refused bundle again.
-func (f *Follower) Check() {
-	select {
-	case f.again <- struct{}{}:
-	default:
+// Check makes Run check the source now, or after the check that is under way, and try a refused bundle
+// again. The returned channel is closed when [Follower.Status] has the result. It stays open if Run ends first.
+func (f *Follower) Check() (checked <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.asked == nil {
+		f.asked = make(chan struct{})
+		f.again <- struct{}{} // has room: Run takes both
 	}
+	return f.asked
 }
 
 // take makes one check: it requests the bundle, and activates it if it is new.
