@@ -1,9 +1,13 @@
 package main
 
 import (
+	"fmt"
 	"maps"
+	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -102,6 +106,60 @@ func (o *runningServer) reporter() (r *report.Reporter, stop func()) {
 
 func (o *runningServer) reportBlock() *definition.Report {
 	return o.server.Snapshot().Inside().Definitions().Config.Report
+}
+
+// applianceRow is the JSON output of status for a server of many: one with --bundle, --appliance-id, --label
+// or a report block.
+type applianceRow struct {
+	ID      string            `json:"id"`
+	Labels  map[string]string `json:"labels"`
+	Reports *reportsRow       `json:"reports,omitempty"`
+}
+
+// reportsRow describes the reports of a report block.
+type reportsRow struct {
+	// Receiver is the scheme and the host of the URL, whose path may be secret.
+	Receiver  string    `json:"receiver"`
+	Delivered time.Time `json:"delivered,omitzero"`
+	Failed    time.Time `json:"failed,omitzero"`
+	Failures  int       `json:"failures"`
+	Error     string    `json:"error,omitempty"`
+}
+
+// applianceRow returns how the server reports, or nil if it is not one of many.
+func (o *runningServer) applianceRow() *applianceRow {
+	block := o.reportBlock()
+	if block == nil && o.flags.bundle.follower == nil && o.flags.appliance.id == "" && len(o.flags.appliance.labels) == 0 {
+		return nil
+	}
+	row := applianceRow{ID: o.flags.applianceID(o.env), Labels: o.flags.applianceLabels(block)}
+	if block != nil && o.reports != nil {
+		now := o.reports.Status()
+		row.Reports = &reportsRow{Delivered: now.Delivered.UTC(), Failed: now.Failed.UTC(), Failures: now.Failures, Error: now.Problem}
+		if u, err := url.Parse(block.URL); err == nil {
+			row.Reports.Receiver = u.Scheme + "://" + u.Host
+		}
+	}
+	return &row
+}
+
+func (r *applianceRow) text() string {
+	parts := []string{r.ID}
+	for _, name := range slices.Sorted(maps.Keys(r.Labels)) {
+		parts = append(parts, name+"="+r.Labels[name])
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (r *reportsRow) text() string {
+	text := "to " + r.Receiver + ", none delivered yet"
+	if !r.Delivered.IsZero() {
+		text = "to " + r.Receiver + ", last delivered at " + r.Delivered.Format(time.RFC3339)
+	}
+	if r.Failures > 0 {
+		text += fmt.Sprintf("; %s failed, last at %s: %s", count(r.Failures, "attempt"), r.Failed.Format(time.RFC3339), r.Error)
+	}
+	return text
 }
 
 // stateReport returns the current state of the server for a report.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/ops/control"
+	"github.com/mcpd/mcpd/internal/ops/report"
 	"github.com/mcpd/mcpd/internal/ops/systemd"
 	"github.com/mcpd/mcpd/internal/ops/watch"
 	"github.com/mcpd/mcpd/internal/process/osproc"
@@ -34,7 +35,8 @@ type runningServer struct {
 	control *control.Server
 
 	// fixed before requests are answered
-	front *serve.Front
+	front   *serve.Front
+	reports *report.Reporter
 
 	history recorder
 
@@ -109,10 +111,11 @@ func (o *runningServer) run(ctx context.Context, watcher *watch.Watcher, hup <-c
 	if follower := o.flags.bundle.follower; follower != nil {
 		busy.Go(func() { follower.Run(watching, o.activate) })
 	}
-	reporter, unwatch := o.reporter()
+	var unwatch func()
+	o.reports, unwatch = o.reporter()
 	busy.Go(func() {
 		defer unwatch()
-		reporter.Run(living)
+		o.reports.Run(living)
 	})
 	busy.Go(func() { osproc.TrimIdle(living, o.activity) })
 	if o.control != nil {

@@ -29,6 +29,7 @@ type statusRow struct {
 	Problems      json.RawMessage `json:"problems"`
 	Bundle        *bundleRow      `json:"bundle,omitempty"`
 	State         *stateRow       `json:"state,omitempty"`
+	Appliance     *applianceRow   `json:"appliance,omitempty"`
 	Revision      string          `json:"revision"`
 	Since         time.Time       `json:"since"`
 	AgeSeconds    float64         `json:"age_seconds"`
@@ -172,7 +173,7 @@ func (r *statusRow) exit(said bool) error {
 func (o *runningServer) row(s engine.Status) statusRow {
 	now := time.Now()
 	r := statusRow{
-		Status: o.health(s), Bundle: o.bundleRow(), State: newStateRow(o.server.Inside().States().Reach(), now), Ready: s.Ready(), Synchronized: s.Synchronized, RestartNeeded: s.RestartNeeded,
+		Status: o.health(s), Bundle: o.bundleRow(), State: newStateRow(o.server.Inside().States().Reach(), now), Appliance: o.applianceRow(), Ready: s.Ready(), Synchronized: s.Synchronized, RestartNeeded: s.RestartNeeded,
 		Problems: encoded(s.Problems), Revision: s.Revision, Since: s.Since, AgeSeconds: now.Sub(s.Since).Seconds(),
 		Serves: snapshotRow{s.Tools, s.Resources, s.Templates, s.Prompts, s.Policies, s.Limits, s.Hooks},
 		Loads:  loadsRow{s.Loads, s.FailedLoads}, Calls: callsRow{s.Running, s.Calls, s.FailedCalls},
@@ -210,6 +211,12 @@ func (r *statusRow) print(e env) error {
 	}
 	if b := r.Bundle; b != nil {
 		lines = append(lines, [2]string{"bundle", b.text()})
+	}
+	if a := r.Appliance; a != nil {
+		lines = append(lines, [2]string{"appliance", a.text()})
+		if a.Reports != nil {
+			lines = append(lines, [2]string{"reports", a.Reports.text()})
+		}
 	}
 	if r.State != nil {
 		lines = append(lines, [2]string{"state", r.State.text()})

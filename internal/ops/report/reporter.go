@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mcpd/mcpd/internal/base/observe"
@@ -48,6 +49,27 @@ type Reporter struct {
 	client  *http.Client
 	timeout time.Duration // of an attempt
 	changed chan struct{} // receives a value when the state or the settings may have changed
+
+	mu     sync.Mutex
+	status Status
+}
+
+// Status is the state of a [Reporter] at one moment.
+type Status struct {
+	// Delivered is the time of the last report that the receiver accepted; zero for none.
+	Delivered time.Time
+	// Failed is the time of the last attempt, and Problem says why it failed; zero if it was delivered.
+	Failed  time.Time
+	Problem string
+	// Failures counts the attempts that failed in a row.
+	Failures int
+}
+
+// Status returns the state.
+func (r *Reporter) Status() Status {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.status
 }
 
 const (
@@ -156,12 +178,16 @@ func (r *Reporter) Run(ctx context.Context) {
 // ended records the end of an attempt, and returns the delay of the next one.
 func (r *Reporter) ended(state *run, err error) time.Duration {
 	every := state.settings.Every
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if err != nil {
+		problem := truncate.Text(err.Error(), truncate.Least)
 		r.options.Count(observe.ReportFailed)
 		if !state.logged {
-			r.options.Logger.Warn("send report", slog.String("error", truncate.Text(err.Error(), truncate.Least)))
+			r.options.Logger.Warn("send report", slog.String("error", problem))
 		}
 		state.failures, state.logged = state.failures+1, true
+		r.status.Failed, r.status.Problem, r.status.Failures = time.Now(), problem, state.failures
 		return retryDelay(state.failures, every)
 	}
 	r.options.Count(observe.ReportDelivered)
@@ -169,6 +195,7 @@ func (r *Reporter) ended(state *run, err error) time.Duration {
 		r.options.Logger.Info("reports delivered again", slog.Int("failures", state.failures))
 	}
 	state.failures, state.logged = 0, false
+	r.status = Status{Delivered: time.Now()}
 	return every - every/10 + rand.N(every/5+1)
 }
 

@@ -205,6 +205,9 @@ func TestReporter_failures(t *testing.T) {
 	if failed != 5 {
 		t.Errorf("%d failures counted", failed)
 	}
+	if s := b.Status(); s.Delivered.IsZero() || s.Problem != "" || s.Failures != 0 {
+		t.Errorf("status after a delivery: %+v", s)
+	}
 	if strings.Count(text, "\n") != 2 || !strings.Contains(text, `level=WARN msg="send report" error="the server answered 500`) || !strings.Contains(text, `level=INFO msg="reports delivered again" failures=5`) {
 		t.Errorf("log: %s", text)
 	}
