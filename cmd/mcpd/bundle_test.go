@@ -366,6 +366,81 @@ func TestBundle_changedDecisions(t *testing.T) {
 	sees(d, "no audit log for --max-changed-decisions")
 }
 
+// TestBundle_noDecisionJudged has an audit log without arguments, and policies that read them: the server
+// must say that bundles pass without being judged.
+func TestBundle_noDecisionJudged(t *testing.T) {
+	t.Parallel()
+	r, dir := newRelease(t), t.TempDir()
+	offer := func(serial int64, most int) {
+		t.Helper()
+		config := fmt.Sprintf("audit {\n  path = %q\n  mode = \"strict\"\n}\n", filepath.Join(dir, "audit.jsonl"))
+		tool := fmt.Sprintf("tool \"small\" {\n  input \"n\" { type = integer }\n  run = \"return 1;\"\n}\npolicy \"bound\" {\n  deny   = \"args.n > %d\"\n  reason = \"too large\"\n}\n", most)
+		data, err := bundle.Pack(fstest.MapFS{"mcpd.hcl": {Data: []byte(config)}, "tools.d/small.hcl": {Data: []byte(tool)}}, bundle.Manifest{Name: "shop", Serial: serial, Created: time.Now()})
+		if err == nil {
+			data, err = bundle.Sign(data, r.private)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, "new.bundle"), data, 0o600)
+		}
+		if err == nil {
+			err = os.Rename(filepath.Join(dir, "new.bundle"), filepath.Join(dir, "shop.bundle"))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "release.pub"), r.public, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	start := func() *daemon {
+		t.Helper()
+		d, err := startDaemon(buildDaemon(t), dir, os.Environ(), []string{"--bundle", "shop.bundle", "--trust", "release.pub", "--bundle-dir", "kept", "--bundle-poll", "100ms", "--max-changed-decisions", "0"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(d.kill)
+		return d
+	}
+	status := func() (row statusRow, text string) {
+		t.Helper()
+		_, stdout, stderr := inProcess(t, dir, nil, "status", "--bundle-dir", "kept", "--json")
+		if err := json.Unmarshal([]byte(stdout), &row); err != nil || row.Decisions == nil {
+			t.Fatalf("%v: %s%s", err, stdout, stderr)
+		}
+		_, text, _ = inProcess(t, dir, nil, "status", "--bundle-dir", "kept")
+		return row, text
+	}
+	warning := regexp.MustCompile(`no audited call judged for --max-changed-decisions.*calls=2 .*bound.* reads args`)
+	offer(1, 9)
+	d := start()
+	if row, text := status(); row.Decisions.Audited != 0 || !strings.Contains(text, "decisions    0 of the last 0 audited calls judged for --max-changed-decisions 0\n") {
+		t.Errorf("without calls: %+v\n%s", row.Decisions, text)
+	}
+	for range 2 {
+		if code, body, err := d.exchange(http.MethodPost, "/mcp/execute", []byte(`{"tool":"small","arguments":{"n":5}}`), nil); err != nil || code != http.StatusOK {
+			t.Fatalf("call: %v, %d %s", err, code, body)
+		}
+	}
+	offer(2, 1) // denies both calls
+	if _, err := d.waitFor(warning); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.waitFor(regexp.MustCompile(`bundle activated.*serial=2 `)); err != nil {
+		t.Fatal(err)
+	}
+	if row, text := status(); row.Decisions.Audited != 2 || row.Decisions.Judged != 0 || !strings.Contains(row.Decisions.Reason, "reads args") || !strings.Contains(text, "0 of the last 2 audited calls judged for --max-changed-decisions 0; others not: policy") {
+		t.Errorf("%+v\n%s", row.Decisions, text)
+	}
+	d.kill()
+	d = start()
+	d.mu.Lock()
+	d.next = 0 // the warning precedes the address
+	d.mu.Unlock()
+	if _, err := d.waitFor(warning); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestReload_bundle reloads a server that would look for a bundle only after an hour: reload fails
 // unless the newest bundle serves.
 func TestReload_bundle(t *testing.T) {

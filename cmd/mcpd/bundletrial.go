@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"strings"
+	"sync/atomic"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
@@ -16,7 +18,11 @@ import (
 
 // decisionTrial refuses bundles whose policies decide too many audited calls differently.
 type decisionTrial struct {
-	most int // such calls; no limit if negative
+	most   int // such calls; no limit if negative
+	logger *slog.Logger
+
+	// counts are of the last replay; nil before the first.
+	counts atomic.Pointer[replay.Counts]
 
 	// Set when the first bundle serves, before new ones are examined.
 	serving *engine.Server
@@ -26,12 +32,83 @@ type decisionTrial struct {
 // replayedLines is how many of the last lines of the audit log are replayed.
 const replayedLines = 2000
 
-// began is called when the first bundle serves.
-func (t *decisionTrial) began(e env, s *engine.Server) {
+// began is called when the first bundle serves. It warns if new bundles will pass without being judged.
+func (t *decisionTrial) began(ctx context.Context, e env, s *engine.Server) {
 	t.serving, t.log = s, auditLogOf(e, s)
-	if t.most >= 0 && t.log == "" {
-		s.Logger().Warn("no audit log for --max-changed-decisions")
+	switch {
+	case t.most < 0:
+	case t.log == "":
+		t.logger.Warn("no audit log for --max-changed-decisions")
+	case t.counts.Load() == nil: // the bundle was not examined now
+		r := replay.Replay{Evaluate: s.Inside().Explain}
+		err := replayLast(t.log, func(c *audit.Call) error {
+			_, err := r.Compare(ctx, c)
+			return err
+		})
+		if err != nil {
+			t.logger.Warn("replay audit log", slog.String("error", err.Error()))
+			return
+		}
+		t.note(r.Counts)
 	}
+}
+
+// replayLast calls visit for the last calls of an audit log, which may be missing.
+func replayLast(log string, visit func(*audit.Call) error) error {
+	if err := audit.LastCalls(log, replayedLines, visit); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// note keeps the counts of a replay, and warns if it could judge no call.
+func (t *decisionTrial) note(counts replay.Counts) {
+	t.counts.Store(&counts)
+	if judged := counts.Same + counts.Different; judged == 0 && counts.Unknown > 0 {
+		t.logger.Warn("no audited call judged for --max-changed-decisions", slog.Int("calls", counts.Calls), slog.String("cause", mostFrequent(counts.Reasons)))
+	}
+}
+
+// mostFrequent returns the name with the highest count, or "".
+func mostFrequent(counts map[string]int) string {
+	if len(counts) == 0 {
+		return ""
+	}
+	return mostFirst(counts)[0]
+}
+
+// decisionsRow is the JSON output of status for --max-changed-decisions.
+type decisionsRow struct {
+	// Limit is the value of the flag.
+	Limit int `json:"limit"`
+	// Audited counts the audited calls that were replayed last, and Judged those among them whose decision
+	// could be compared.
+	Audited int `json:"audited"`
+	Judged  int `json:"judged"`
+	// Reason says why most of the other calls could not be judged.
+	Reason string `json:"reason,omitempty"`
+}
+
+// row returns what the last replay could judge, or nil without a limit.
+func (t *decisionTrial) row() *decisionsRow {
+	if t.most < 0 || t.serving == nil {
+		return nil
+	}
+	row := decisionsRow{Limit: t.most, Reason: "the audit log cannot be read"}
+	if counts := t.counts.Load(); counts != nil {
+		row.Audited, row.Judged, row.Reason = counts.Calls, counts.Same+counts.Different, mostFrequent(counts.Reasons)
+	} else if t.log == "" {
+		row.Reason = "there is no audit log"
+	}
+	return &row
+}
+
+func (r *decisionsRow) text() string {
+	text := fmt.Sprintf("%d of the last %s judged for --max-changed-decisions %d", r.Judged, count(r.Audited, "audited call"), r.Limit)
+	if r.Reason != "" {
+		text += "; others not: " + r.Reason
+	}
+	return text
 }
 
 // auditLogOf returns the path of the audit log in the files of a server, or "".
@@ -71,10 +148,10 @@ func (t *decisionTrial) examine(ctx context.Context, e env, f *projectFlags, fil
 	if log == "" {
 		return nil
 	}
-	err = audit.LastCalls(log, replayedLines, func(c *audit.Call) error { return trial.Add(ctx, c) })
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := replayLast(log, func(c *audit.Call) error { return trial.Add(ctx, c) }); err != nil {
 		return err
 	}
+	t.note(trial.Candidate.Counts)
 	if trial.Changed <= t.most {
 		return nil
 	}

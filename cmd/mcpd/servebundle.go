@@ -37,7 +37,7 @@ func (b *bundleFlags) add(cmd *cobra.Command, dir *string) {
 	cmd.Flags().StringVar(&b.trust, "trust", "", "accept bundles that are signed by the public keys in `FILE`")
 	cmd.Flags().StringVar(dir, "bundle-dir", "", "keep bundles, state and the control socket in `DIR`")
 	b.auth.add(cmd)
-	cmd.Flags().IntVar(&b.trial.most, "max-changed-decisions", -1, "refuse a bundle that decides more than `N` of the last audited calls differently (default no limit)")
+	cmd.Flags().IntVar(&b.trial.most, "max-changed-decisions", -1, "refuse a bundle that decides more than `N` of the last audited calls differently; -1 is no limit")
 	cmd.Flags().DurationVar(&b.poll, "bundle-poll", time.Minute, "look for a new bundle every `TIME`")
 }
 
@@ -71,6 +71,7 @@ func (f *serveFlags) openBundles(e env, logger *slog.Logger, o *engine.Options) 
 	if b.source == "" {
 		return nil
 	}
+	b.trial.logger = logger
 	source, remote := b.source, bundle.Remote(nil)
 	var err error
 	switch {
@@ -119,7 +120,7 @@ func (f *serveFlags) start(ctx context.Context, e env, s *engine.Server) error {
 		return err
 	})
 	if err == nil {
-		f.bundle.trial.began(e, s)
+		f.bundle.trial.began(ctx, e, s)
 		return nil
 	}
 	// Another bundle may be in order, so a service manager starts the server again.

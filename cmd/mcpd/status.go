@@ -28,6 +28,7 @@ type statusRow struct {
 	RestartNeeded bool            `json:"restart_needed"`
 	Problems      json.RawMessage `json:"problems"`
 	Bundle        *bundleRow      `json:"bundle,omitempty"`
+	Decisions     *decisionsRow   `json:"changed_decisions,omitempty"`
 	State         *stateRow       `json:"state,omitempty"`
 	Appliance     *applianceRow   `json:"appliance,omitempty"`
 	Revision      string          `json:"revision"`
@@ -173,7 +174,7 @@ func (r *statusRow) exit(said bool) error {
 func (o *runningServer) row(s engine.Status) statusRow {
 	now := time.Now()
 	r := statusRow{
-		Status: o.health(s), Bundle: o.bundleRow(), State: newStateRow(o.server.Inside().States().Reach(), now), Appliance: o.applianceRow(), Ready: s.Ready(), Synchronized: s.Synchronized, RestartNeeded: s.RestartNeeded,
+		Status: o.health(s), Bundle: o.bundleRow(), State: newStateRow(o.server.Inside().States().Reach(), now), Appliance: o.applianceRow(), Decisions: o.flags.bundle.trial.row(), Ready: s.Ready(), Synchronized: s.Synchronized, RestartNeeded: s.RestartNeeded,
 		Problems: encoded(s.Problems), Revision: s.Revision, Since: s.Since, AgeSeconds: now.Sub(s.Since).Seconds(),
 		Serves: snapshotRow{s.Tools, s.Resources, s.Templates, s.Prompts, s.Policies, s.Limits, s.Hooks},
 		Loads:  loadsRow{s.Loads, s.FailedLoads}, Calls: callsRow{s.Running, s.Calls, s.FailedCalls},
@@ -211,6 +212,9 @@ func (r *statusRow) print(e env) error {
 	}
 	if b := r.Bundle; b != nil {
 		lines = append(lines, [2]string{"bundle", b.text()})
+	}
+	if d := r.Decisions; d != nil {
+		lines = append(lines, [2]string{"decisions", d.text()})
 	}
 	if a := r.Appliance; a != nil {
 		lines = append(lines, [2]string{"appliance", a.text()})
