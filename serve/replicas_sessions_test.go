@@ -30,7 +30,7 @@ import (
 )
 
 const (
-	fleetKey    = "a key of many random characters"
+	fleetKey    = "a key of many random characters!"
 	fleetConfig = `
 state {
   url = secret.database

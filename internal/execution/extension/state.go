@@ -73,7 +73,7 @@ func (s *Set) database(o *StateOptions) (*state.Database, error) {
 	d := o.Database
 	name, block := o.Block()
 	if block != nil {
-		given, err := resolveState(block, d, o.Resolve)
+		given, err := o.resolveState(block, d)
 		if err != nil {
 			return nil, fmt.Errorf("open the state store: %w", err)
 		}
@@ -94,27 +94,46 @@ func (s *Set) database(o *StateOptions) (*state.Database, error) {
 const (
 	// stateTimeout bounds reading the secrets of the state block.
 	stateTimeout = 10 * time.Second
-	// minStateKey is the minimum length of a key, in bytes.
-	minStateKey = 16
+	// minStateKey is the minimum length of a key, in bytes. Whoever has a session id or can connect to
+	// the port of a replica can try keys offline, so replicas with a replica block need safeStateKey.
+	minStateKey  = 16
+	safeStateKey = 32
 )
+
+// checkStateKey returns an error if the value of a secret is too short for key or, with old, for old_key:
+// one that is being replaced may be as short as it was. It logs a warning for one that should be longer.
+func (o *StateOptions) checkStateKey(name, value string, block *definition.State, old bool) error {
+	switch {
+	case len(value) < minStateKey:
+		return fmt.Errorf("secret %q is too short for a key: use at least %d random characters", name, safeStateKey)
+	case len(value) >= safeStateKey:
+		return nil
+	case block.Replica != nil && !old && !o.Database.Existing:
+		return fmt.Errorf("secret %q is too short for a key with a replica block: use at least %d random characters, as openssl rand -base64 32 prints, and set old_key to the present secret", name, safeStateKey)
+	}
+	if o.Logger != nil {
+		o.Logger.Warn("state key is short", slog.String("secret", name), slog.Int("want", safeStateKey))
+	}
+	return nil
+}
 
 // resolveState adds the arguments of a state block that are not given, with the values of their
 // secrets.
-func resolveState(block *definition.State, d state.Database, resolve func(ctx context.Context, secret string) (string, error)) (state.Database, error) {
+func (o *StateOptions) resolveState(block *definition.State, d state.Database) (state.Database, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), stateTimeout)
 	defer cancel()
 	d.Fleet = cmp.Or(d.Fleet, block.Fleet)
 	keysGiven := len(d.Keys) > 0
-	for _, name := range []string{block.Key, block.OldKey} {
+	for i, name := range []string{block.Key, block.OldKey} {
 		if name == "" || keysGiven {
 			continue
 		}
-		key, err := resolve(ctx, name)
+		key, err := o.Resolve(ctx, name)
+		if err == nil {
+			err = o.checkStateKey(name, key, block, i > 0)
+		}
 		if err != nil {
 			return state.Database{}, err
-		}
-		if len(key) < minStateKey {
-			return state.Database{}, fmt.Errorf("secret %q is too short for a key: use at least %d random characters", name, minStateKey)
 		}
 		d.Keys = append(d.Keys, key)
 	}
@@ -126,7 +145,7 @@ func resolveState(block *definition.State, d state.Database, resolve func(ctx co
 		value := part.Literal
 		if part.Secret != "" {
 			var err error
-			if value, err = resolve(ctx, part.Secret); err != nil {
+			if value, err = o.Resolve(ctx, part.Secret); err != nil {
 				return state.Database{}, err
 			}
 			if len(block.URL.Parts) > 1 { // a part of the URL
