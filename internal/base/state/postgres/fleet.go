@@ -43,6 +43,21 @@ func (s *store) info(me replica) []byte {
 	if err != nil {
 		return nil // cannot happen: it has strings, numbers and times
 	}
+	s.mu.Lock()
+	s.said = text
+	s.mu.Unlock()
+	return s.cipher.seal("replica", me.id, text)
+}
+
+// saidBefore is info as of the heartbeat before. Unlike info it may be called by any operation, whose caller
+// may hold what the description waits for.
+func (s *store) saidBefore(me replica) []byte {
+	s.mu.Lock()
+	text := s.said
+	s.mu.Unlock()
+	if text == nil {
+		return nil
+	}
 	return s.cipher.seal("replica", me.id, text)
 }
 

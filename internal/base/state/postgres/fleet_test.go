@@ -52,6 +52,28 @@ func TestReplicas_infoOfOthers(t *testing.T) {
 	}
 }
 
+// A replica that was presumed dead has its address from the moment of its new registration.
+func TestReplicas_addressAfterReturn(t *testing.T) {
+	stores := replicas(t, 2, state.Options{})
+	a, b := stores[0], stores[1]
+	a.Describe(func() state.ReplicaInfo {
+		return state.ReplicaInfo{Endpoint: state.Endpoint{Process: "p", Address: "127.0.0.1:7443"}}
+	})
+	check(t, a.beat())
+	before := a.me
+	silence(t, a)
+	check(t, b.beat())
+	me, err := a.replica()
+	check(t, err)
+	check(t, a.registerAgain(me))
+	if me, err = a.replica(); err != nil || me == before {
+		t.Fatalf("the replica kept its id: %v", err)
+	}
+	if got := listed(t, b)[me.id]; got.Info == nil || got.Info.Address != "127.0.0.1:7443" || got.Info.Process != "p" {
+		t.Errorf("%+v %+v", got, got.Info)
+	}
+}
+
 func TestReplicas_otherVersions(t *testing.T) {
 	s := opened(t, state.Database{URL: newURL(t), Keys: []string{"the key"}}, state.Options{}, hooks{frozen: true})
 	other := newCipher([]string{"another key"})

@@ -265,18 +265,23 @@ func (s *store) explain(err error) error {
 	return fmt.Errorf("PostgreSQL at %s: %s: %w", s.address, advice, err)
 }
 
-// register adds the row of this replica, under a new id.
+// register adds the row of this replica, under a new id. If the replica has an address for others, they
+// know it at once: its sessions are reachable.
 func (s *store) register() error {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "unknown"
 	}
 	made := replica{id: rand.Text()}
+	column, value, args := "", "", []any{made.id, host}
+	if info := s.saidBefore(made); info != nil {
+		column, value, args = ", info", ", $3", append(args, info)
+	}
 	var now int64
 	sent := time.Now()
 	err = s.doWithin(s.vital, opTimeout, func(ctx context.Context, c *pgxpool.Conn) error {
-		return c.QueryRow(ctx, s.q(`INSERT INTO {s}.replicas (id, host, beat) VALUES ($1, $2, {s}.clock_1(NULL)) ON CONFLICT (id) DO UPDATE SET beat = {s}.clock_1(NULL)
-			RETURNING fence, beat`), made.id, host).Scan(&made.fence, &now)
+		return c.QueryRow(ctx, s.q(`INSERT INTO {s}.replicas (id, host, beat`+column+`) VALUES ($1, $2, {s}.clock_1(NULL)`+value+`) ON CONFLICT (id) DO UPDATE SET beat = {s}.clock_1(NULL)
+			RETURNING fence, beat`), args...).Scan(&made.fence, &now)
 	})
 	if err != nil {
 		return err

@@ -71,6 +71,7 @@ type store struct {
 	receivers []func(state.Message)
 	// about returns what this replica says about itself; nil says nothing.
 	about func() state.ReplicaInfo
+	said  []byte // the JSON of what it returned last
 
 	received int64 // the last message; used by start, and then by pollAlways only
 }
