@@ -141,6 +141,7 @@ func newFollower(o Options, d disk) (*Follower, error) {
 			return nil, err
 		}
 	}
+	f.source.asked = func() bool { return len(f.again) > 0 }
 	f.status.Source = f.source.String()
 	return f, nil
 }
@@ -272,9 +273,11 @@ func (f *Follower) Run(ctx context.Context, activate Activate) {
 		if ctx.Err() != nil {
 			return
 		}
-		f.setProblem(err)
-		checked()
-		checked = func() {}
+		if !errors.Is(err, errAsked) {
+			f.setProblem(err)
+			checked()
+			checked, f.source.prompt = func() {}, false
+		}
 		delay := f.options.Poll - f.options.Poll/10 + rand.N(f.options.Poll/5+1) // servers started together spread
 		if held && err == nil {
 			delay = min(delay, time.Second) // the server already waited
@@ -290,12 +293,13 @@ func (f *Follower) Run(ctx context.Context, activate Activate) {
 			asked := f.asked
 			f.asked = nil
 			f.mu.Unlock()
-			checked = func() { close(asked) }
+			earlier := checked
+			checked, f.source.prompt = func() { earlier(); close(asked) }, true
 		}
 	}
 }
 
-// Check makes Run check the source now, or after the check that is under way, and try a refused bundle
+// Check makes Run check the source now, or after a download that is under way, and try a refused bundle
 // again. The returned channel is closed when [Follower.Status] has the result. It stays open if Run ends first.
 func (f *Follower) Check() (checked <-chan struct{}) {
 	f.mu.Lock()
@@ -303,6 +307,7 @@ func (f *Follower) Check() (checked <-chan struct{}) {
 	if f.asked == nil {
 		f.asked = make(chan struct{})
 		f.again <- struct{}{} // has room: Run takes both
+		f.source.interrupt()
 	}
 	return f.asked
 }

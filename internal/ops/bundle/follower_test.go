@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -74,6 +76,50 @@ func TestFollower_keepsTwoBundlesAndStartsOffline(t *testing.T) {
 	}
 	if s := f.Status(); !strings.Contains(s.Problem, "expired") || strings.Contains(s.Source, "secret") {
 		t.Errorf("status is %+v", s)
+	}
+}
+
+// TestFollower_check asks a follower for checks that would look only after an hour, or whose server holds
+// each request that allows it.
+func TestFollower_check(t *testing.T) {
+	key, public := newKey(t)
+	for name, poll := range map[string]time.Duration{"poll": time.Hour, "held": time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			web, engine := newSite(t), &server{}
+			holding := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("Prefer") != "" && poll < time.Second {
+					<-r.Context().Done()
+					return
+				}
+				web.ServeHTTP(w, r)
+			}))
+			t.Cleanup(holding.Close)
+			f := follow(t, holding.URL, t.TempDir(), public, nil)
+			f.options.Poll, f.source.client = poll, NewClient(time.Hour)
+			web.offer(pack(t, Manifest{Serial: 2}, project("two"), key))
+			if err := f.Start(t.Context(), engine.activate); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			var running sync.WaitGroup
+			running.Go(func() { f.Run(ctx, engine.activate) })
+			for _, row := range []struct {
+				offered, active int64
+				problem         string
+			}{{2, 2, ""}, {3, 3, ""}, {1, 3, "lower than 3"}, {4, 4, ""}} {
+				web.offer(pack(t, Manifest{Serial: row.offered}, project("two"), key))
+				var all sync.WaitGroup
+				for range 8 {
+					all.Go(func() { <-f.Check() })
+				}
+				all.Wait()
+				if s := f.Status(); s.Serial != row.active || !strings.Contains(s.Problem, row.problem) || row.problem == "" && s.Problem != "" {
+					t.Errorf("bundle %d: serial %d is active, problem %q", row.offered, s.Serial, s.Problem)
+				}
+			}
+			cancel()
+			running.Wait()
+		})
 	}
 }
 

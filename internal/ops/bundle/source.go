@@ -15,6 +15,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -35,6 +36,21 @@ type source struct {
 	folder folder // for a download that was interrupted
 	wait   time.Duration
 	chunk  int // bytes that are kept at once
+	// prompt asks the server not to wait. It does not change during a request.
+	prompt bool
+	// asked reports whether a check is wanted; nil for never. held ends a request that the server may hold.
+	asked func() bool
+	held  atomic.Pointer[context.CancelCauseFunc]
+}
+
+// errAsked is the error of a request that was held, and ended because a check is wanted.
+var errAsked = errors.New("another check is wanted")
+
+// interrupt ends a request that the server holds. The caller has made asked return true before.
+func (s *source) interrupt() {
+	if cancel := s.held.Load(); cancel != nil {
+		(*cancel)(errAsked)
+	}
 }
 
 // Fetched is the answer of a source.
@@ -186,9 +202,20 @@ func (s *source) download(ctx context.Context, tag string) (Fetched, error) {
 	}
 	if tag != "" {
 		request.Header.Set("If-None-Match", tag)
+	}
+	if tag != "" && !s.prompt {
 		request.Header.Set("Prefer", fmt.Sprintf("wait=%d", int(s.wait.Seconds())))
+		s.held.Store(&cancel)
+		defer s.held.Store(nil)
+		if s.asked != nil && s.asked() { // since before held was set
+			return Fetched{}, errAsked
+		}
 	}
 	response, err := s.client.Do(request)
+	s.held.Store(nil)
+	if err != nil && errors.Is(context.Cause(ctx), errAsked) {
+		err = errAsked
+	}
 	if err != nil {
 		return Fetched{}, err
 	}
