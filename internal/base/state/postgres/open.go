@@ -22,6 +22,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -260,9 +261,25 @@ func (s *store) explain(err error) error {
 		return fmt.Errorf("PostgreSQL at %s: %w", s.address, err)
 	}
 	if connecting := (*pgconn.ConnectError)(nil); errors.As(err, &connecting) {
-		err = connecting.Unwrap()
+		err = causeError{connecting.Unwrap()}
 	}
 	return fmt.Errorf("PostgreSQL at %s: %s: %w", s.address, advice, err)
+}
+
+// causeError is the error of connecting to several addresses, or to one with and without TLS, whose text has
+// each cause once.
+type causeError struct{ error }
+
+func (e causeError) Unwrap() error { return e.error }
+
+func (e causeError) Error() string {
+	var causes []string
+	for line := range strings.Lines(e.error.Error()) {
+		if line = strings.TrimSpace(line); line != "" && !slices.Contains(causes, line) {
+			causes = append(causes, line)
+		}
+	}
+	return strings.Join(causes, "; ")
 }
 
 // register adds the row of this replica, under a new id. If the replica has an address for others, they

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -71,6 +72,14 @@ func TestOpen_unavailable(t *testing.T) {
 		if _, err := Open(state.Database{URL: url}, state.Options{}, 0); err == nil || errors.Is(err, state.ErrUnavailable) != want {
 			t.Errorf("%v: unavailable is not %t", err, want)
 		}
+	}
+}
+
+// An attempt with TLS and one without fail alike, and the error says so once.
+func TestOpen_repeatsNoCause(t *testing.T) {
+	_, err := Open(state.Database{URL: "postgres://app:hunter2@127.0.0.1:1/postgres?sslmode=prefer"}, state.Options{}, 0)
+	if text := fmt.Sprint(err); strings.Count(text, "refused") != 1 || strings.Contains(text, "failed to connect") || strings.Contains(text, "\n") {
+		t.Errorf("%q", text)
 	}
 }
 
