@@ -356,6 +356,16 @@ func TestBundle_changedDecisions(t *testing.T) {
 	d = start("1")
 	sees(d, `bundle activated.*serial=2 `)
 	call(d, "closed")
+	recorded := regexp.MustCompile(`"serial": ?2\b`)
+	for until := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) { // until the record is written, which nothing signals
+		record, err := os.ReadFile(filepath.Join(dir, "kept", "active.json"))
+		if err == nil && recorded.Match(record) {
+			break
+		}
+		if time.Now().After(until) {
+			t.Fatalf("the record is %s, %v", record, err)
+		}
+	}
 	d.kill()
 	d = start("0") // the active bundle is not examined again
 	call(d, "closed")
