@@ -139,7 +139,7 @@ func (a *controlClientFlags) request(ctx context.Context, e env, r control.Reque
 	r.Color = e.color && !a.asJSON
 	got, err := callControl(ctx, e.resolve(path), r, patience, row)
 	if errors.Is(err, control.ErrNoServer) {
-		return findingsError("no server for %s and %s answers at %s; start one with mcpd serve, or name its socket with --control", a.files.tools, a.files.config, path)
+		return a.noServer(e, path)
 	}
 	if err != nil {
 		return findingsError("%v", err)
@@ -149,6 +149,17 @@ func (a *controlClientFlags) request(ctx context.Context, e env, r control.Reque
 	}
 	_, err = fmt.Fprint(e.stderr, sanitizeColored(got.Diagnostics))
 	return err
+}
+
+// noServer returns the error for a socket at which no server answers.
+func (a *controlClientFlags) noServer(e env, path string) error {
+	switch {
+	case a.control.value != "":
+		return findingsError("no server answers at %s; start one with mcpd serve --control %s", sanitize(path), sanitize(path))
+	case a.files.dir != "":
+		return findingsError("no server of the bundles in %s answers at %s; start one with mcpd serve --bundle, or name its socket with --control", sanitize(e.resolve(a.files.dir)), sanitize(path))
+	}
+	return findingsError("no server for %s and %s answers at %s; start one with mcpd serve, run this in the folder of its files, or name its socket with --control", sanitize(e.resolve(a.files.tools)), sanitize(e.resolve(a.files.config)), sanitize(path))
 }
 
 // sanitizeColored is sanitize for the diagnostics of a server, which may have the colors of a

@@ -116,6 +116,52 @@ func TestRollback_refusesChangedFiles(t *testing.T) {
 	}
 }
 
+func TestRollback_elsewhere(t *testing.T) {
+	t.Parallel()
+	s := newHistoryScene(t, "--control", "control.sock")
+	socket, elsewhere := filepath.Join(s.dir, "control.sock"), t.TempDir()
+	s.tool(t, 2)
+	s.run(t, 0, "ok", "reload", "--control", socket)
+	rollback := func() string {
+		code, _, stderr := inProcess(t, elsewhere, s.env, "rollback", "--yes", "--control", socket)
+		if code != exitFindings {
+			t.Errorf("exit code %d", code)
+		}
+		return stderr
+	}
+	const advice = "run mcpd rollback in the folder of the files of the server, or name them with --tools and --config"
+	if text := rollback(); !strings.Contains(text, "tools.d: no such file or directory; "+advice) {
+		t.Errorf("without a tools directory: %s", text)
+	}
+	if err := os.Mkdir(filepath.Join(elsewhere, "tools.d"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if text := rollback(); !strings.Contains(text, "tools.d/n.hcl is missing; ") || !strings.Contains(text, advice) {
+		t.Errorf("in another folder: %s", text)
+	}
+	code, _, stderr := inProcess(t, elsewhere, s.env, "history")
+	if code != exitFindings || !strings.Contains(stderr, filepath.Join(elsewhere, "tools.d")) || !strings.Contains(stderr, "run this in the folder of its files") {
+		t.Errorf("history elsewhere: %d, %s", code, stderr)
+	}
+	s.serves(t, 2)
+}
+
+func TestRollback_readOnlyFolder(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root writes to every folder")
+	}
+	t.Parallel()
+	s := newHistoryScene(t)
+	s.tool(t, 2)
+	s.run(t, 0, "ok", "reload")
+	folder := filepath.Join(s.dir, "tools.d")
+	if err := os.Chmod(folder, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(folder, 0o755) })
+	s.run(t, 1, "(?m)^mcpd: roll back: write tools.d/n.hcl: permission denied; nothing was changed$", "rollback", "--yes")
+}
+
 func TestRollback_changesNothingOnError(t *testing.T) {
 	t.Parallel()
 	s := newHistoryScene(t)
@@ -128,7 +174,7 @@ func TestRollback_changesNothingOnError(t *testing.T) {
 	s.tool(t, 3)
 	s.run(t, 0, "ok", "reload")
 	s.write(t, "tools.d/sub", "a file in the place of a directory")
-	s.run(t, 1, "sub", "rollback", "--yes")
+	s.run(t, 1, "(?m)^mcpd: roll back: write tools.d/sub/m.hcl: .*; nothing was changed$", "rollback", "--yes")
 	content, err := os.ReadFile(filepath.Join(s.dir, "tools.d/n.hcl"))
 	if err != nil || !strings.Contains(string(content), "return 3") {
 		t.Errorf("the tool file has %q, error %v", content, err)

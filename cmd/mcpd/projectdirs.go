@@ -108,7 +108,7 @@ func (p *projectDirs) change(before history.Sums, after map[string][]byte) error
 	}
 	r, err := p.prepare(old, after)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; nothing was changed", err)
 	}
 	return r.commit()
 }
@@ -134,7 +134,7 @@ func (p *projectDirs) read(before history.Sums, after map[string][]byte) (map[st
 		case errors.Is(err, fs.ErrNotExist) && (!serves || !stays):
 			continue
 		case errors.Is(err, fs.ErrNotExist):
-			return nil, fmt.Errorf("%s is missing; run mcpd reload, and see mcpd history", sanitize(full))
+			return nil, fmt.Errorf("%s is missing; if it was removed, run mcpd reload, and see mcpd history; otherwise %s", sanitize(full), whereFilesAre)
 		case err != nil:
 			return nil, err
 		case !info.Mode().IsRegular():
@@ -190,7 +190,10 @@ func (p *projectDirs) prepare(old, after map[string][]byte) (*rewrite, error) {
 		temporary, err := p.stage(full, after[full])
 		if err != nil {
 			r.discard()
-			return nil, err
+			if path := (*fs.PathError)(nil); errors.As(err, &path) {
+				err = path.Err // the path is that of a temporary file
+			}
+			return nil, fmt.Errorf("write %s: %w", sanitize(full), err)
 		}
 		r.steps = append(r.steps, step{full, temporary})
 	}

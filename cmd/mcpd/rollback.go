@@ -3,7 +3,9 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -73,7 +75,9 @@ func (a *controlClientFlags) rollback(ctx context.Context, e env, revision strin
 		}
 	}
 	p := projectDirs{mode: 0o644, name: filepath.Base(a.files.config)}
-	if err := p.open(e.resolve(a.files.tools), e.resolve(filepath.Dir(a.files.config))); err != nil {
+	if err := p.open(e.resolve(a.files.tools), e.resolve(filepath.Dir(a.files.config))); errors.Is(err, fs.ErrNotExist) {
+		return findingsError("%v; %s", err, whereFilesAre)
+	} else if err != nil {
 		return findingsError("%v", err)
 	}
 	defer p.close()
@@ -86,3 +90,6 @@ func (a *controlClientFlags) rollback(ctx context.Context, e env, revision strin
 	}
 	return a.reloaded(e, loaded)
 }
+
+// whereFilesAre says how rollback finds the files of a server, which does not tell its paths.
+const whereFilesAre = "run mcpd rollback in the folder of the files of the server, or name them with --tools and --config"
