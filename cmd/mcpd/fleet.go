@@ -137,8 +137,9 @@ func (r *fleetRow) summarize() {
 	r.Summary = count(len(r.Replicas), "replica") + ": " + strings.Join(parts, ", ")
 }
 
-// fleetStatus prints the fleet of the running server.
-func fleetStatus(ctx context.Context, e env, a *controlClientFlags) error {
+// fleetStatus prints the fleet of the running server. It returns an error unless all replicas are healthy, and
+// at least as many alive as expected.
+func fleetStatus(ctx context.Context, e env, a *controlClientFlags, expect int) error {
 	var row fleetRow
 	if err := a.ask(ctx, e, control.Fleet, statusPatience, &row); err != nil {
 		return err
@@ -148,7 +149,16 @@ func fleetStatus(ctx context.Context, e env, a *controlClientFlags) error {
 			return err
 		}
 	}
-	if !row.Healthy {
+	alive := 0
+	for _, one := range row.Replicas {
+		if one.State == replicaAlive {
+			alive++
+		}
+	}
+	if alive < expect && !a.asJSON {
+		return findingsError("%d of %d expected replicas alive", alive, expect)
+	}
+	if !row.Healthy || alive < expect {
 		return &exitError{code: exitFindings} // the fleet was printed
 	}
 	return nil

@@ -149,6 +149,17 @@ func TestStatusFleet_threeServers(t *testing.T) {
 	if code != 0 || !late || !strings.HasPrefix(row.Summary, "2 replicas: all serve revision ") {
 		t.Errorf("after the kill: exit code %d, late %v, %s", code, late, row.Summary)
 	}
+	for expect, want := range map[string]int{"1": 0, "2": 0, "3": exitFindings, "0": exitUsage} {
+		if out, code := first.verb("status", "--fleet", "--expect", expect); code != want || code == exitFindings && !strings.Contains(out, "2 replicas: ") {
+			t.Errorf("--expect %s: exit code %d, %s", expect, code, out)
+		}
+	}
+	if out, code := first.verb("status", "--fleet", "--json", "--expect", "3"); code != exitFindings || !json.Valid([]byte(out)) {
+		t.Errorf("--json --expect 3: exit code %d, %s", code, out)
+	}
+	if _, code := first.verb("status", "--expect", "2"); code != exitUsage {
+		t.Errorf("--expect without --fleet: exit code %d", code)
+	}
 	f.replicas[1].start()
 	f.stopAll()
 

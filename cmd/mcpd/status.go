@@ -122,6 +122,7 @@ type workersRow struct {
 func newStatus(e env) *cobra.Command {
 	var a controlClientFlags
 	var fleet bool
+	var expect int
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Print the state of the running server",
@@ -132,14 +133,18 @@ The exit code is 0 if the server is healthy. It is 1 if no server answers, if th
 files have errors, or if an upstream server or the state database cannot be reached.
 
 With --fleet it lists all servers that share the state database of this server. The
-exit code is 1 if they serve different revisions, or if one of them is not healthy.`,
+exit code is 1 if they serve different revisions, or if one of them is not healthy. A server
+that has stopped is not in the list: --expect says how many must be alive.`,
 		Example: `  mcpd status
-  mcpd status --fleet
+  mcpd status --fleet --expect 3
   mcpd status --control /run/mcpd/control.sock --json`,
 		Args: noOperand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if fleet {
-				return fleetStatus(cmd.Context(), e, &a)
+			switch {
+			case cmd.Flags().Changed("expect") && (!fleet || expect < 1):
+				return usageError("--expect takes a number of replicas from 1, and needs --fleet")
+			case fleet:
+				return fleetStatus(cmd.Context(), e, &a, expect)
 			}
 			var row statusRow
 			if err := a.ask(cmd.Context(), e, control.Status, statusPatience, &row); err != nil {
@@ -155,6 +160,7 @@ exit code is 1 if they serve different revisions, or if one of them is not healt
 	}
 	a.add(cmd)
 	cmd.Flags().BoolVar(&fleet, "fleet", false, "list all servers that share the state of this server")
+	cmd.Flags().IntVar(&expect, "expect", 0, "with --fleet, fail unless at least `N` servers are alive")
 	return cmd
 }
 
