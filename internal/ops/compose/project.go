@@ -41,6 +41,10 @@ func (d *Deployment) service() *yaml.Map {
 	for i := range d.Upstreams {
 		joined(networks, is(d.Upstreams[i].network(), mapping()))
 	}
+	unreachable := "an upstream is unreachable. For details run docker compose exec mcpd /mcpd status\n--control "
+	if d.Database {
+		unreachable = "an upstream or the state database is unreachable. For details run\ndocker compose exec mcpd /mcpd status --control "
+	}
 	return mapping(append([]member{
 		is("image", d.Image),
 		is("build", mapping(is("context", "."), is("dockerfile", dockerFile))),
@@ -54,7 +58,7 @@ func (d *Deployment) service() *yaml.Map {
 		is("secrets", texts(d.Reads...)),
 		is("tmpfs", scratches("/tmp", runFolder)),
 		is("healthcheck", health([]string{"/mcpd", "status", "--control", controlPath})).
-			because("mcpd is also unhealthy if its files have errors, so that it serves the previous version,\nor if an upstream is unreachable. For details run docker compose exec mcpd /mcpd status\n--control " + controlPath + "."),
+			because("mcpd is also unhealthy if its files have errors, so that it serves the previous version,\nor if " + unreachable + controlPath + "."),
 		is("stop_grace_period", fmt.Sprintf("%ds", d.stop())),
 	}, confined(DefaultUser, d.Limits, serverTasks, d.copies())...)...)
 }
