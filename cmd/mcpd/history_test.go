@@ -390,7 +390,7 @@ func TestProjectDirs_unwritable(t *testing.T) {
 	t.Parallel()
 	s := historyScene{dir: t.TempDir()}
 	s.write(t, "tools.d/sub", "a file in the place of a directory")
-	p := projectDirs{mode: 0o644}
+	p := projectDirs{export: true, mode: 0o644}
 	if err := p.open(s.dir, s.dir); err != nil {
 		t.Fatal(err)
 	}

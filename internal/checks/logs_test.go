@@ -32,6 +32,7 @@ var noRequest = map[string]string{
 	"internal/federation/overlay":                         anUpstream,
 	"internal/host Options.tokenLost":                     aServer,
 	"internal/execution/limitstore":                       aServer,
+	"internal/execution/extension":                        aServer,
 	"internal/protocol/mcp Conn.heartbeat":                aConnection,
 	"internal/protocol/mcp Stream.terminate":              aConnection,
 	"internal/base/state":                                 aServer,
