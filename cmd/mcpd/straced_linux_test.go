@@ -44,11 +44,11 @@ type stracedThread struct {
 // stracedAnswer is the prefix of a write to standard output.
 const stracedAnswer = "write(1, "
 
-// stracedKilled is the call of a thread that is killed while starting it: the kernel
-// does not make the call, and strace does not know its name.
-const stracedKilled = "???("
-
 var (
+	// stracedKilled matches the call of a thread that is killed while starting it: the
+	// kernel does not make the call, strace does not know its name, and there is no result.
+	stracedKilled = regexp.MustCompile(`^\?\?\?\((\) += \?)?$`)
+
 	stracedChild  = regexp.MustCompile(`^(?:clone3?|v?fork)\(.*\) += (\d+)$`)
 	stracedExec   = regexp.MustCompile(`^execve(?:at)?\((.*)\) += 0$`)
 	stracedFilter = regexp.MustCompile(`^seccomp\(SECCOMP_SET_MODE_FILTER, .*\) += 0$`)
@@ -98,8 +98,9 @@ func readStrace(log string) []*stracedProcess {
 func (t *stracedThread) see(n int, text string) *straced {
 	switch {
 	case strings.HasPrefix(text, "+++"):
-		if t.gone = true; t.underway != nil && t.underway.text == stracedKilled {
-			t.calls = t.calls[:len(t.calls)-1]
+		t.gone = true
+		if last := len(t.calls) - 1; last >= 0 && stracedKilled.MatchString(t.calls[last].text) {
+			t.calls = t.calls[:last]
 		}
 		return nil
 	case strings.HasPrefix(text, "---"):
@@ -207,6 +208,7 @@ func TestStracedProcess_escapes(t *testing.T) {
 		{"it opens a file", begun + thread + filters + "9 openat(AT_FDCWD, \"/etc/c\", O_RDONLY) = -1 EPERM\n", `it is confined, and does openat(AT_FDCWD, "/etc/c", O_RDONLY) = -1 EPERM`},
 		{"it is killed while it connects", begun + thread + filters + "9 connect(3, {sa_family=AF_INET} <unfinished ...>\n9 +++ killed by SIGKILL +++\n", "it is confined, and does connect(3, {sa_family=AF_INET}"},
 		{"it is killed before it calls", begun + thread + filters + "9 ???( <unfinished ...>\n9 +++ killed by SIGKILL +++\n", ""},
+		{"it is killed before it calls, and strace sees an end", begun + thread + filters + "9 ???( <unfinished ...>\n9 <... ??? resumed>)                             = ?\n9 +++ killed by SIGKILL +++\n", ""},
 		{"what it calls is unknown", begun + thread + filters + "9 ???( <unfinished ...>\n9 <... ??? resumed>) = 3\n9 +++ killed by SIGKILL +++\n", "it is confined, and does ???() = 3"},
 		{"it starts a process", begun + thread + filters + "9 clone(flags=CLONE_VM|CLONE_VFORK|SIGCHLD) = 10\n", "it is confined, and does clone(flags=CLONE_VM|CLONE_VFORK|SIGCHLD) = 10"},
 		{"a thread with the number of another opens a file", begun + thread + "9 +++ exited with 0 +++\n" + filters + "8 clone(flags=CLONE_VM|CLONE_THREAD|CLONE_SETTLS) = 9\n9 open(\"/etc/c\") = 3\n", `it is confined, and does open("/etc/c") = 3`},
