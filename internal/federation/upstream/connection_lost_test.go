@@ -2,7 +2,9 @@ package upstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -118,5 +120,54 @@ func TestSubscriptions_lostOnce(t *testing.T) {
 		if got := fmt.Sprint(subscriptions.all(), s.links, n); got != "[lab://a] 4 4" {
 			t.Errorf("wanted are %s", got)
 		}
+	})
+}
+
+// modernEvents is a server of revision 2026-07-28 over HTTP+SSE. Its listen request never ends, and it
+// rejects the credential of each call.
+type modernEvents struct{ to *io.PipeWriter }
+
+func (s *modernEvents) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodGet {
+		var stream *io.PipeReader
+		stream, s.to = io.Pipe()
+		context.AfterFunc(r.Context(), func() { _ = s.to.CloseWithError(io.EOF) })
+		go func() { _, _ = io.WriteString(s.to, "event: endpoint\ndata: /messages\n\n") }()
+		return given(r, http.StatusOK, streamed, stream), nil
+	}
+	m, _, err := sentBy(r)
+	if err != nil {
+		return nil, err
+	}
+	switch m.method {
+	case "server/discover":
+		text := `{"jsonrpc":"2.0","id":` + string(m.id) + `,"result":{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true}},"resultType":"complete"}}`
+		go func() { _, _ = io.WriteString(s.to, "event: message\ndata: "+text+"\n\n") }()
+	case MethodTool:
+		return given(r, http.StatusUnauthorized, "text/plain", strings.NewReader("")), nil
+	}
+	return given(r, http.StatusAccepted, "text/plain", strings.NewReader("")), nil
+}
+
+// The client library does not end a connection that it cannot write to while a listen request is open.
+func TestConn_brokenWhileListening(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := Dial(t.Context(), Target{Name: "shop", URL: "http://shop.test/sse", Transport: TransportSSE}, playedBy(&modernEvents{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !c.Modern() {
+			t.Fatalf("the revision is %s", c.Revision())
+		}
+		for i, want := range []string{"rejects the credential", "connection"} {
+			if _, err := c.Start(t.Context(), Request{Method: MethodTool, Name: "x"}, nil).Next(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("call %d ends with %v", i, err)
+			}
+		}
+		synctest.Wait()
+		if !errors.Is(c.Err(), ErrConnectionLost) {
+			t.Errorf("the connection has ended with %v", c.Err())
+		}
+		_ = c.Close()
 	})
 }

@@ -102,6 +102,9 @@ func (c *Conn) Start(ctx context.Context, r Request, l Listener) *Call {
 		}
 		err := c.send(ctx, rc, r)
 		c.filter.close(rc)
+		if errors.Is(err, mcp.ErrConnectionClosed) { // the library may keep it open while a listen request is
+			c.filter.fail(connectionLost(err))
+		}
 		cause := context.Cause(ctx)
 		if failure := rc.requestErr.Load(); err != nil && cause != nil {
 			err = cause
