@@ -49,8 +49,8 @@ func programIn(smaps io.Reader, code uint64) Program {
 			if m.start <= code && code < m.end {
 				file = m.file
 			}
-		} else if size, ok := strings.CutPrefix(lines.Text(), "Anonymous:"); ok && len(all) > 0 {
-			all[len(all)-1].clean = strings.TrimSpace(size) == "0 kB"
+		} else if name, size, ok := strings.Cut(lines.Text(), ":"); ok && len(all) > 0 {
+			all[len(all)-1].note(name, strings.TrimSpace(size) == "0 kB")
 		}
 	}
 	if lines.Err() != nil || file == "" {
@@ -58,7 +58,7 @@ func programIn(smaps io.Reader, code uint64) Program {
 	}
 	var p Program
 	for _, m := range all {
-		if m.file == file && m.clean && (m.access == "r-xp" || m.access == "r--p") {
+		if m.file == file && m.unchanged && !m.swapped && (m.access == "r-xp" || m.access == "r--p") {
 			p.mappings = append(p.mappings, m.mapping)
 		}
 	}
@@ -70,7 +70,18 @@ type fileMapping struct {
 	mapping
 	access string
 	file   string // device and inode; empty for anonymous memory
-	clean  bool   // no page differs from the file
+	// unchanged means that no page in memory differs from the file, and swapped that one in the swap does.
+	unchanged, swapped bool
+}
+
+// note takes a line of the entry: whether a size is zero.
+func (m *fileMapping) note(name string, zero bool) {
+	switch name {
+	case "Anonymous":
+		m.unchanged = zero
+	case "Swap":
+		m.swapped = !zero
+	}
 }
 
 // parseMapping parses the first line of an entry of smaps, such as

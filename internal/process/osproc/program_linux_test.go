@@ -13,12 +13,18 @@ func TestProgramIn_choosesMappings(t *testing.T) {
 	const list = `00400000-01db6000 r-xp 00000000 fe:00 1234                     /usr/bin/mcpd
 Rss:               22488 kB
 Anonymous:             0 kB
+Swap:                  0 kB
+SwapPss:               0 kB
 VmFlags: rd ex mr mw me
 01db6000-0380d000 r--p 019b6000 fe:00 1234                     /usr/bin/mcpd
 Anonymous:             0 kB
 0380d000-03847000 r--p 0340d000 fe:00 1234                     /usr/bin/mcpd
 Anonymous:            12 kB
-03847000-03a4b000 rw-p 03447000 fe:00 1234                     /usr/bin/mcpd
+Swap:                  0 kB
+03847000-03848000 r--p 03447000 fe:00 1234                     /usr/bin/mcpd
+Anonymous:             0 kB
+Swap:                  4 kB
+03848000-03a4b000 rw-p 03448000 fe:00 1234                     /usr/bin/mcpd
 Anonymous:             0 kB
 c000000000-c004000000 rw-p 00000000 00:00 0                    [anon: Go: heap]
 Anonymous:          5364 kB
