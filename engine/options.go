@@ -45,7 +45,8 @@ type Options struct {
 	// StateURL is a PostgreSQL database for that state, which several servers share: see
 	// docs/reference/state.md. It needs extensions/postgres in Extensions. StateFleet is the name of
 	// these servers, by default Name; a database refuses another one. The first of StateKeys
-	// encrypts what is stored, and all decrypt it. Unless Now is set, the database has the clock.
+	// encrypts what is stored, and all decrypt it; they are as long as keys of a state block. Unless
+	// Now is set, the database has the clock.
 	StateURL, StateFleet string
 	StateKeys            []string
 	// StateExisting is for programs beside the servers of a database: the state block is used in every

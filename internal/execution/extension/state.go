@@ -71,6 +71,11 @@ func (s *Set) database(o *StateOptions) (*state.Database, error) {
 		return nil, nil
 	}
 	d := o.Database
+	for i, key := range d.Keys {
+		if err := o.checkStateKey("Options.StateKeys", key, i > 0); err != nil {
+			return nil, fmt.Errorf("open the state store: Options.StateKeys[%d] is %w", i, err)
+		}
+	}
 	name, block := o.Block()
 	if block != nil {
 		given, err := o.resolveState(block, d)
@@ -100,16 +105,16 @@ const (
 	safeStateKey = 32
 )
 
-// checkStateKey returns an error if the value of a secret is too short for key or, with old, for old_key:
-// one that is being replaced may be as short as it was. It logs a warning for one that should be longer.
-func (o *StateOptions) checkStateKey(name, value string, block *definition.State, old bool) error {
+// checkStateKey returns an error if a value is too short for key or, with old, for old_key: one that is
+// being replaced may be as short as it was. It logs a warning for one that should be longer.
+func (o *StateOptions) checkStateKey(name, value string, old bool) error {
 	switch {
 	case len(value) < minStateKey:
-		return fmt.Errorf("secret %q is too short for a key: use at least %d random characters", name, safeStateKey)
+		return fmt.Errorf("too short for a key: use at least %d random characters", safeStateKey)
 	case len(value) >= safeStateKey:
 		return nil
-	case block.Replica != nil && !old && !o.Database.Existing:
-		return fmt.Errorf("secret %q is too short for a key with a replica block: use at least %d random characters, as openssl rand -base64 32 prints, and set old_key to the present secret", name, safeStateKey)
+	case o.replicaConfig() != nil && !old && !o.Database.Existing:
+		return fmt.Errorf("too short for a key with a replica block: use at least %d random characters, as openssl rand -base64 32 prints, and set old_key to the present secret", safeStateKey)
 	}
 	if o.Logger != nil {
 		o.Logger.Warn("state key is short", slog.String("secret", name), slog.Int("want", safeStateKey))
@@ -130,7 +135,9 @@ func (o *StateOptions) resolveState(block *definition.State, d state.Database) (
 		}
 		key, err := o.Resolve(ctx, name)
 		if err == nil {
-			err = o.checkStateKey(name, key, block, i > 0)
+			if err = o.checkStateKey(name, key, i > 0); err != nil {
+				err = fmt.Errorf("secret %q is %w", name, err)
+			}
 		}
 		if err != nil {
 			return state.Database{}, err

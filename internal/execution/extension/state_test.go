@@ -42,6 +42,7 @@ func TestResolveState_keyLength(t *testing.T) {
 			o := &StateOptions{
 				Database: state.Database{URL: "postgres://db", Existing: row.existing}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 				Resolve: func(_ context.Context, secret string) (string, error) { return secrets[secret], nil },
+				Block:   func() (string, *definition.State) { return "shop", block },
 			}
 			d, err := o.resolveState(block, o.Database)
 			switch {
@@ -56,5 +57,23 @@ func TestResolveState_keyLength(t *testing.T) {
 				t.Errorf("log %q, want %q", text, row.log)
 			}
 		})
+	}
+}
+
+func TestDatabase_givenKeyLength(t *testing.T) {
+	for _, row := range []struct {
+		length  int
+		replica *definition.Replica
+		want    string
+	}{
+		{15, nil, "open the state store: Options.StateKeys[0] is too short for a key: use"},
+		{31, &definition.Replica{Listen: "127.0.0.1:0"}, "open the state store: Options.StateKeys[0] is too short for a key with a replica block"},
+		{32, &definition.Replica{Listen: "127.0.0.1:0"}, "open the state store: the state block needs postgres.New()"},
+	} {
+		block := &definition.State{Replica: row.replica}
+		o := &StateOptions{Database: state.Database{URL: "postgres://db", Keys: []string{strings.Repeat("k", row.length)}}, Block: func() (string, *definition.State) { return "shop", block }}
+		if _, err := (&Set{}).database(o); err == nil || !strings.HasPrefix(err.Error(), row.want) || strings.Contains(err.Error(), "kkk") {
+			t.Errorf("a key of %d characters: %v", row.length, err)
+		}
 	}
 }
