@@ -243,6 +243,9 @@ func (s *store) explain(err error) error {
 	if permanent := (permanentError{}); errors.As(err, &permanent) {
 		return fmt.Errorf("PostgreSQL at %s: %w", s.address, err)
 	}
+	if connecting := (*pgconn.ConnectError)(nil); errors.As(err, &connecting) {
+		err = causeError{connecting.Unwrap()}
+	}
 	advice := ""
 	switch code := sqlState(err); {
 	case strings.HasPrefix(code, "28"):
@@ -259,9 +262,6 @@ func (s *store) explain(err error) error {
 		advice = "it cannot be reached"
 	default:
 		return fmt.Errorf("PostgreSQL at %s: %w", s.address, err)
-	}
-	if connecting := (*pgconn.ConnectError)(nil); errors.As(err, &connecting) {
-		err = causeError{connecting.Unwrap()}
 	}
 	return fmt.Errorf("PostgreSQL at %s: %s: %w", s.address, advice, err)
 }

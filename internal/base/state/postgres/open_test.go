@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -79,6 +80,28 @@ func TestOpen_unavailable(t *testing.T) {
 func TestOpen_repeatsNoCause(t *testing.T) {
 	_, err := Open(state.Database{URL: "postgres://app:hunter2@127.0.0.1:1/postgres?sslmode=prefer"}, state.Options{}, 0)
 	if text := fmt.Sprint(err); strings.Count(text, "refused") != 1 || strings.Contains(text, "failed to connect") || strings.Contains(text, "\n") {
+		t.Errorf("%q", text)
+	}
+}
+
+// The server rejects the connection for a reason that has no advice.
+func TestOpen_rejectedConnection(t *testing.T) {
+	server := shared.Server(t, os.Getenv(needed))
+	admin, err := pgx.Connect(t.Context(), server.URL("postgres", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close(t.Context())
+	if _, err := admin.Exec(t.Context(), `CREATE ROLE full_up LOGIN PASSWORD 'hunter2' CONNECTION LIMIT 0`); err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(server.URL("postgres", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.User = url.UserPassword("full_up", "hunter2")
+	_, err = Open(state.Database{URL: u.String()}, state.Options{}, 0)
+	if text := fmt.Sprint(err); !strings.Contains(text, "too many connections for role") || strings.Contains(text, "failed to connect") || strings.Contains(text, "\n") || strings.Contains(text, "hunter2") {
 		t.Errorf("%q", text)
 	}
 }
