@@ -79,6 +79,18 @@ func TestOutput_escapesTerminalControls(t *testing.T) {
 	}
 }
 
+// A database without TLS may be played by somebody else, whose errors must not look like rows of the table.
+func TestStatusRow_printsOneLineEach(t *testing.T) {
+	var out bytes.Buffer
+	row := statusRow{Status: "the state database is away", State: &stateRow{Away: true, Error: "gone\nstatus       healthy\x1b[2J"}}
+	if err := row.print(env{streams: streams{stdout: &out}}); err != nil {
+		t.Fatal(err)
+	}
+	if text := out.String(); strings.Count("\n"+text, "\nstatus ") != 1 || strings.Contains(text, "\x1b") || !strings.Contains(text, "gone") {
+		t.Errorf("%s", text)
+	}
+}
+
 // run_code returns a value and the image that the program returned.
 func TestPrintAnswer_describesContent(t *testing.T) {
 	var out, told bytes.Buffer

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/ops/control"
@@ -235,7 +236,7 @@ func (r *statusRow) print(e env) error {
 		lines = append(lines, [2]string{"upstream", u.text()})
 	}
 	for _, line := range lines {
-		if _, err := fmt.Fprintf(table, "%s\t%s\n", line[0], sanitize(line[1])); err != nil {
+		if _, err := fmt.Fprintf(table, "%s\t%s\n", line[0], diag.Printable(line[1])); err != nil {
 			return err
 		}
 	}
