@@ -73,6 +73,8 @@ func (o *runningServer) answer(ctx context.Context, r control.Request) (any, err
 	}
 	row, problems, shown := reloadRow{OK: err == nil, Revision: report.Revision}, report.Problems, report.Shown()
 	if checked != nil {
+		ctx, cancel := context.WithTimeout(ctx, reloadPatience) // the client has given up then
+		defer cancel()
 		select {
 		case <-checked:
 		case <-ctx.Done():
@@ -219,8 +221,8 @@ func newReload(e env) *cobra.Command {
 waits for the result and prints all errors and warnings. If there are errors, the
 server keeps its current configuration and the exit code is 1.
 
-A server with --bundle also checks the source of bundles. If it refuses the newest bundle or
-cannot read it, reload prints why and the exit code is 1.`,
+A server with --bundle also checks the source of bundles. If it refuses the newest bundle,
+cannot read it, or has one that has expired, reload prints why and the exit code is 1.`,
 		Example: `  mcpd reload
   mcpd reload --control /run/mcpd/control.sock --json`,
 		Args: noOperand,
