@@ -55,13 +55,21 @@ func (r *replica) verb(args ...string) (stdout string, code int) {
 	return stdout, code
 }
 
-// fleetUntil asks a replica for the fleet until it is as wanted.
-func (r *replica) fleetUntil(what string, wanted func(fleetRow) bool) (row fleetRow, code int) {
+// fleetUntil asks a replica for the state of all until that is as wanted, and statusUntil for its own.
+func (r *replica) fleetUntil(what string, wanted func(fleetRow) bool) (fleetRow, int) {
+	return statusOf(r, what, wanted, "--fleet")
+}
+
+func (r *replica) statusUntil(what string, wanted func(statusRow) bool) (statusRow, int) {
+	return statusOf(r, what, wanted)
+}
+
+func statusOf[T any](r *replica, what string, wanted func(T) bool, flags ...string) (row T, code int) {
 	r.fleet.Helper()
 	for until := time.Now().Add(patience); ; {
 		var out string
-		out, code = r.verb("status", "--fleet", "--json")
-		row = fleetRow{}
+		out, code = r.verb(append([]string{"status", "--json"}, flags...)...)
+		row = *new(T)
 		if err := json.Unmarshal([]byte(out), &row); err != nil {
 			r.fleet.Fatalf("%v: %q", err, out)
 		}
@@ -69,7 +77,7 @@ func (r *replica) fleetUntil(what string, wanted func(fleetRow) bool) (row fleet
 			return row, code
 		}
 		if time.Now().After(until) {
-			r.fleet.Fatalf("%s: the fleet is %s", what, out)
+			r.fleet.Fatalf("%s: the state is %s", what, out)
 		}
 		time.Sleep(100 * time.Millisecond) // the interval of the poll
 	}
@@ -194,26 +202,6 @@ func TestStatusFleet_threeServers(t *testing.T) {
 		if n := outcomes[filepath.Join(r.dir, "audit", "mcpd.jsonl")]; n != 3 {
 			t.Errorf("%s has %d outcomes, want 3", r.name, n)
 		}
-	}
-}
-
-// statusUntil asks a replica for its state until that is as wanted.
-func (r *replica) statusUntil(what string, wanted func(statusRow) bool) (row statusRow, code int) {
-	r.fleet.Helper()
-	for until := time.Now().Add(patience); ; {
-		var out string
-		out, code = r.verb("status", "--json")
-		row = statusRow{}
-		if err := json.Unmarshal([]byte(out), &row); err != nil {
-			r.fleet.Fatalf("%v: %q", err, out)
-		}
-		if wanted(row) {
-			return row, code
-		}
-		if time.Now().After(until) {
-			r.fleet.Fatalf("%s: the state is %s", what, out)
-		}
-		time.Sleep(100 * time.Millisecond) // the interval of the poll
 	}
 }
 
