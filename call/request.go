@@ -158,6 +158,10 @@ type Trace struct {
 	CarrierParent, CarrierState string
 }
 
+// Text is the result of a tool in Go that returns only text for a model. The tool has no output
+// schema. A string has one, so that clients get it twice: as JSON and as text.
+type Text string
+
 // Result is the outcome of a call: a value, a reply, or Err.
 type Result struct {
 	// Reply is the MCP result of a call of any other kind than Tools: {"contents"}, {"description",

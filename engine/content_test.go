@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
 )
 
 const blockTools = `
@@ -86,4 +88,30 @@ func TestToolResult_blocksInPlaceOfOutputs(t *testing.T) {
 func asText(text string) string {
 	quoted, _ := json.Marshal(text)
 	return `[{"type":"text","text":` + string(quoted) + `}]`
+}
+
+// A tool in Go that returns call.Text has no output schema, and scripts get a string from it.
+func TestGoTool_text(t *testing.T) {
+	s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", `tool "length" {
+  allow {
+    call { tools = ["text"] }
+  }
+  run = "return (await tools.text()).length;"
+}`)}})
+	text := func(context.Context, identity.Agent, struct{}) (call.Text, error) { return "a\n<b>", nil }
+	if err := engine.AddTool(s, engine.ToolOptions{Name: "text"}, text); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for tool, want := range map[string][2]string{
+		"text":   {`"a\n\u003cb\u003e"`, `[{"type":"text","text":"a\n\u003cb\u003e"}]`},
+		"length": {"5", asText("5")},
+	} {
+		r := s.Execute(t.Context(), call.Request{Name: tool, Arguments: json.RawMessage(`{}`)})
+		if got := [2]string{string(r.Value), string(r.Content)}; r.Err != nil || got != want || r.Structured != nil {
+			t.Errorf("%s: %q, structured %s, %v", tool, got, r.Structured, r.Err)
+		}
+	}
 }

@@ -36,10 +36,10 @@ type ToolOptions struct {
 // text must hold no secret and no path. A panic gives the caller a general text.
 //
 // The schemas are derived from In, which must be a struct, and Out, as encoding/json encodes them;
-// the jsonschema struct tag describes a field. A duplicate tool name, in Go or in a file, is an
-// error. Tools may be added while the server runs. While the files have errors, a new tool is
-// served only after the next successful load. In production mode a tool that no policy in the files
-// covers is such an error; see [Server.Status].
+// the jsonschema struct tag describes a field. A tool whose Out is [call.Text] has no output schema.
+// A duplicate tool name, in Go or in a file, is an error. Tools may be added while the server runs.
+// While the files have errors, a new tool is served only after the next successful load. In
+// production mode a tool that no policy in the files covers is such an error; see [Server.Status].
 func AddTool[In, Out any](s *Server, o ToolOptions, run func(ctx context.Context, agent identity.Agent, in In) (Out, error)) error {
 	item, err := newGoTool(o, run, &s.watchdog)
 	if err != nil {

@@ -34,6 +34,9 @@ func DefineTool[In, Out any](item *catalog.Item, fn Func[identity.Agent, In, Out
 	if err != nil {
 		return err
 	}
+	if isText[Out]() {
+		output = nil
+	}
 	item.Address, item.Timeout, item.AskTimeout = item.Name, cmp.Or(max(item.Timeout, 0), defaultTimeout), definition.DefaultAskTimeout
 	item.Input, item.Output, item.PolicySchema = input, output, input.Raw()
 	item.Handler, item.Where = NewHandler(fn, w), diag.Range{File: "(go) " + item.Name}

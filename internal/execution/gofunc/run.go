@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime"
 	"sync"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/base/watchdog"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
@@ -105,8 +107,14 @@ func (r *run[Agent, In, Out]) run(ctx context.Context) {
 		return
 	}
 	r.result.Kind = scripting.Value
+	if isText[Out]() {
+		r.result.Kind = scripting.Text
+	}
 	r.outcome.Result = &r.result
 }
+
+// isText reports whether a result is text without a schema.
+func isText[Out any]() bool { return reflect.TypeFor[Out]() == reflect.TypeFor[call.Text]() }
 
 func (r *run[Agent, In, Out]) fail(kind scripting.FailureKind, err error) {
 	r.outcome = scripting.Outcome{Failure: &scripting.Failure{Kind: kind, Message: err.Error()}}

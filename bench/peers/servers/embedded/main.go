@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/mcpd/mcpd/bench/peers/servers/workload"
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/serve"
@@ -46,7 +47,7 @@ func addTools(s *engine.Server, count int) error {
 	add := func(_ context.Context, _ identity.Agent, in workload.AddIn) (workload.AddOut, error) {
 		return workload.Add(in), nil
 	}
-	blob := func(context.Context, identity.Agent, struct{}) (string, error) { return workload.Blob(), nil }
+	blob := func(context.Context, identity.Agent, struct{}) (call.Text, error) { return call.Text(workload.Blob()), nil }
 	if err := engine.AddTool(s, engine.ToolOptions{Name: "add", Description: workload.AddDescription}, add); err != nil {
 		return err
 	}
