@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/base/postgrestest"
 )
 
 // countingTool is a tool that returns how often its script has run.
@@ -366,4 +368,118 @@ func (s *swappableFS) Open(name string) (fs.File, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now.Open(name)
+}
+
+// randomTool has another result in each run.
+const randomTool = `
+tool "random" {
+  read_only = true
+  %s
+  input "n" {
+    type    = integer
+    default = 0
+  }
+  %s
+  run = "return crypto.randomUUID();"
+}
+`
+
+// sharing returns a server that shares its state.
+func sharing(t *testing.T, url, tools, config string, o engine.Options) *engine.Server {
+	t.Helper()
+	o.StateURL, o.StateKeys = url, []string{"0123456789abcdef"}
+	o.Files.Tools, o.Files.Config = files("t.hcl", tools), files("mcpd.hcl", config)
+	s := server(t, o)
+	if _, err := s.Inside().State(); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// random returns the result of the tool.
+func random(t *testing.T, s *engine.Server, arguments string) string {
+	t.Helper()
+	r := s.Execute(t.Context(), call.Request{Name: "random", Arguments: json.RawMessage(arguments), Caller: identity.Caller{Principal: local("ada")}})
+	if r.Err != nil {
+		t.Fatal(r.Err)
+	}
+	return string(r.Value)
+}
+
+func TestCache_sharedByReplicas(t *testing.T) {
+	database := postgrestest.Start(t, os.Getenv("MCPD_NEED_POSTGRES"))
+	url := database.URL("postgres", "")
+	const cache = "cache {\n ttl = \"1h\"\n scope = \"server\"\n }"
+	const config = "secret \"key\" { env = \"KEY\" }\n"
+	env := func(name string) (string, bool) { return "value of " + name, true }
+	for _, row := range []struct {
+		name, block, extra string
+		shared             bool
+	}{
+		{"server", cache, "", true},
+		{"permission", cache, "allow {\n http \"web\" { hosts = [\"example.com:443\"] }\n }", true},
+		{"principal", strings.Replace(cache, "server", "principal", 1), "", false},
+		{"secret", cache, "allow {\n http \"web\" {\n hosts = [\"example.com:443\"]\n header \"Authorization\" { value = secret.key }\n }\n }", false},
+		{"environment", cache, "allow {\n env { names = [\"REGION\"] }\n }", false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			o := engine.Options{}
+			o.Files.LookupEnv = env
+			tools := fmt.Sprintf(randomTool, row.block, row.extra)
+			a, b := sharing(t, url, tools, config, o), sharing(t, url, tools, config, o)
+			first := random(t, a, `{}`)
+			if again := random(t, a, `{"n": 0}`); again != first {
+				t.Errorf("the replica itself has %s, want %s", again, first)
+			}
+			if other := random(t, b, `{}`); (other == first) != row.shared {
+				t.Errorf("another replica has %s after %s", other, first)
+			}
+			if random(t, b, `{"n": 1}`) == first {
+				t.Error("other arguments have the same result")
+			}
+		})
+	}
+
+	var mu sync.Mutex
+	var cached []bool
+	hook := engine.Options{Hooks: []engine.Hook{func(_ context.Context, e call.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		if e.Phase == call.End {
+			cached = append(cached, e.Cached)
+		}
+	}}}
+	tools := fmt.Sprintf(randomTool, cache, "")
+	a := sharing(t, url, tools, "", engine.Options{})
+	for name, change := range map[string]struct {
+		tools, config string
+		o             engine.Options
+	}{
+		"description": {tools: strings.Replace(tools, "read_only", "description = \"Other.\"\n read_only", 1)},
+		"script":      {tools: strings.Replace(tools, "return crypto", "return '' + crypto", 1)},
+		"version":     {tools: tools, o: engine.Options{Version: "2"}},
+	} {
+		if random(t, sharing(t, url, change.tools, change.config, change.o), `{}`) == random(t, a, `{}`) {
+			t.Errorf("another %s has the same result", name)
+		}
+	}
+	b := sharing(t, url, tools, "", hook)
+	if random(t, b, `{}`) != random(t, a, `{}`) || random(t, b, `{}`) != random(t, a, `{}`) {
+		t.Error("an equal tool has another result")
+	}
+
+	// A call does not fail without the database.
+	if err := database.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if random(t, b, `{}`) != random(t, a, `{}`) {
+		t.Error("a replica has forgotten the result")
+	}
+	if random(t, b, `{"n": 7}`) == random(t, a, `{"n": 7}`) {
+		t.Error("a result is shared without the database")
+	}
+	b.Close(t.Context())
+	if diff := cmp.Diff([]bool{true, true, true, false}, cached); diff != "" {
+		t.Errorf("cached (-want +got)\n%s", diff)
+	}
 }

@@ -186,6 +186,7 @@ func New(o Options) (*Server, error) {
 	options := o.catalog(s.hooks, s.brokers)
 	options.NoDriver, options.NoTokens = missing, parts.OIDC == nil
 	options.Accepted = s.upstreams.Accepted
+	options.SharedResults, options.Now = states.Results, o.Now
 	if parts.TypeScript != nil {
 		options.Transpiler = parts.TypeScript.Transpiler()
 	}

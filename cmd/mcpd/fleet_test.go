@@ -257,6 +257,78 @@ func TestStatus_databaseAway(t *testing.T) {
 	f.stopAll()
 }
 
+// Two servers with files of their own: an upstream server changes a tool, and each needs a lock file that accepts it.
+func TestStatusFleet_differentLocks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: starts processes for three servers and an upstream")
+	}
+	t.Parallel()
+	f := newFleet(t, `tool "now" { run = "return 1" }`)
+	write := func(path, text string) {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const find = "tool \"find\" {\n  description = \"Finds a customer%s.\"\n  run = \"return 'Ada'\"\n}\n"
+	upstream := fmt.Sprintf(`
+upstream "crm" {
+  command = [%q, "serve", "--stdio", "--tools", "crm/tools.d", "--config", "crm/mcpd.hcl", "--state", "memory", "--control", "off"]
+}
+`, f.program)
+	f.replicas[2].stop(syscall.SIGTERM)
+	both := f.replicas[:2]
+	for _, r := range both {
+		r.stop(syscall.SIGTERM)
+		r.dir = t.TempDir()
+		write(filepath.Join(r.dir, "mcpd.hcl"), fleetConfig+upstream)
+		write(filepath.Join(r.dir, "tools.d", "fleet.hcl"), `tool "now" { run = "return 1" }`)
+		write(filepath.Join(r.dir, "crm", "mcpd.hcl"), `server { name = "crm" }`)
+		write(filepath.Join(r.dir, "crm", "tools.d", "crm.hcl"), fmt.Sprintf(find, ""))
+		r.start()
+	}
+	a, b := both[0], both[1]
+	row, _ := a.fleetUntil("after the start", func(row fleetRow) bool { return row.Healthy && len(row.Replicas) == 2 })
+	if !strings.HasPrefix(row.Summary, "2 replicas: all serve revision ") {
+		t.Errorf("equal locks: %s", row.Summary)
+	}
+
+	for _, r := range both {
+		write(filepath.Join(r.dir, "crm", "tools.d", "crm.hcl"), fmt.Sprintf(find, " by name"))
+	}
+	row, code := a.fleetUntil("after the change", func(row fleetRow) bool {
+		return len(row.Replicas) == 2 && !slices.ContainsFunc(row.Replicas, func(r replicaRow) bool { return !strings.Contains(r.Status, "quarantine") })
+	})
+	if code != exitFindings || !strings.HasPrefix(row.Summary, "2 replicas: all serve revision ") {
+		t.Errorf("a changed tool: exit code %d, %s", code, row.Summary)
+	}
+
+	accept := exec.CommandContext(t.Context(), f.program, "lock", "accept", "crm", "find") // a process, as it starts crm in its directory
+	accept.Dir, accept.Env = a.dir, a.env
+	if out, err := accept.CombinedOutput(); err != nil {
+		t.Fatalf("lock accept: %v: %s", err, out)
+	}
+	row, code = b.fleetUntil("after it was accepted at one", func(row fleetRow) bool { return strings.Contains(row.Summary, "1 of 2 serve revision") })
+	healthy := slices.IndexFunc(row.Replicas, func(r replicaRow) bool { return r.Status == "healthy" })
+	if code != exitFindings || healthy < 0 || row.Replicas[healthy].Self || !strings.Contains(row.Replicas[1-healthy].Status, "quarantine") {
+		t.Errorf("different locks: exit code %d, %+v", code, row)
+	}
+
+	accepted, err := os.ReadFile(filepath.Join(a.dir, "mcpd.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(filepath.Join(b.dir, "mcpd.lock"), string(accepted))
+	row, code = a.fleetUntil("after the copy", func(row fleetRow) bool { return row.Healthy })
+	if code != 0 || !strings.HasPrefix(row.Summary, "2 replicas: all serve revision ") {
+		t.Errorf("equal locks again: exit code %d, %s", code, row.Summary)
+	}
+	f.replicas[2].start() // stopAll stops all three
+	f.stopAll()
+}
+
 func TestStatusFleet_noDatabase(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

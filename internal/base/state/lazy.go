@@ -77,6 +77,7 @@ type Lazy struct {
 
 	shared   atomic.Pointer[bool]               // whether the open store is in a database
 	fleet    atomic.Pointer[Fleet]              // the open store, if it is in a database
+	results  atomic.Pointer[Results]            // the same
 	about    atomic.Pointer[func() ReplicaInfo] // see Describe
 	endpoint atomic.Pointer[Endpoint]           // see Announce
 }
@@ -118,6 +119,9 @@ func (l *Lazy) Open() (Store, error) {
 		if l.about.Load() != nil || l.endpoint.Load() != nil {
 			fleet.Describe(l.describe)
 		}
+	}
+	if results, ok := store.(Results); ok {
+		l.results.Store(&results)
 	}
 	l.store = store
 	l.shared.Store(&shared)

@@ -108,6 +108,9 @@ type Options struct {
 	// Pairs bound the pairs of all spaces. Default: 1,000,000 and 256 MiB. Each space
 	// is bounded by its [Room].
 	Pairs Limits
+	// Results bound the results that replicas share. Default: 65,536 and 256 MiB. There is no limit
+	// per owner.
+	Results Limits
 }
 
 // Limits returns the limits of a kind of records, with defaults.
@@ -125,6 +128,9 @@ func (o Options) Limits(k Kind) Limits {
 
 // PairLimits returns the limits of all pairs, with defaults.
 func (o Options) PairLimits() Limits { return o.Pairs.or(Limits{1_000_000, 256 << 20, 0, 0}) }
+
+// ResultLimits returns the limits of shared results, with defaults.
+func (o Options) ResultLimits() Limits { return o.Results.or(Limits{1 << 16, 256 << 20, 0, 0}) }
 
 // store is a Store over rows.
 type store struct {

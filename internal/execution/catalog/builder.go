@@ -18,8 +18,10 @@ import (
 	"path"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/execution/hooks"
 	"github.com/mcpd/mcpd/internal/execution/resultcache"
 	"github.com/mcpd/mcpd/internal/host/gomodule"
@@ -72,6 +74,10 @@ type Options struct {
 	NoTokens bool
 	// NoDriver maps the drivers of sql grants that the program lacks to the packages to import.
 	NoDriver map[string]string
+	// SharedResults returns the results that replicas share, or nil. Nil is a function that returns nil.
+	SharedResults func() state.Results
+	// Now is the clock of calls. It is required with SharedResults.
+	Now func() time.Time
 	// LookupEnv reads the environment; nil means an empty environment.
 	LookupEnv func(name string) (string, bool)
 }

@@ -30,6 +30,8 @@ type cachedHandler struct {
 	// secrets.
 	granted [sha256.Size]byte
 	secrets []string
+	// shared has the results of all replicas; nil if those of the tool are not shared.
+	shared *sharedResults
 	// exact distinguishes calls by the arguments as sent, with all digits of numbers, instead of
 	// the arguments as policies see them.
 	exact bool
@@ -46,7 +48,9 @@ func (b *Builder) cacheOffers(upstreams []definition.Upstream, items []*Item) {
 		}
 		u := &upstreams[at]
 		granted := grant.Set{HTTP: []grant.HTTP{u.Grant}, Exec: []grant.Exec{{Env: u.Env}}}
-		item.Handler = &cachedHandler{Handler: item.Handler, item: item, store: b.results, cache: *item.Cache, granted: granted.Hash(), secrets: granted.SecretNames(), exact: true}
+		h := &cachedHandler{Handler: item.Handler, item: item, store: b.results, cache: *item.Cache, granted: granted.Hash(), secrets: granted.SecretNames(), exact: true}
+		h.shared = b.options.sharedResults(h, granted)
+		item.Handler = h
 	}
 }
 
@@ -58,7 +62,9 @@ func (c *itemCompiler) withCache(def *definition.Tool, body Handler) Handler {
 		return nil
 	}
 	granted := c.state.resolveGrants(def.Grant)
-	return &cachedHandler{Handler: body, item: c.item, store: c.results, cache: *def.Cache, granted: granted.Hash(), secrets: granted.SecretNames()}
+	h := &cachedHandler{Handler: body, item: c.item, store: c.results, cache: *def.Cache, granted: granted.Hash(), secrets: granted.SecretNames()}
+	h.shared = c.options.sharedResults(h, granted)
+	return h
 }
 
 // ignoresCaller reports an error if the script depends on the caller while its results are shared,
@@ -93,18 +99,26 @@ func (h *cachedHandler) Run(ctx context.Context, i Invocation) (scripting.Outcom
 		return h.Handler.Run(ctx, i)
 	}
 	var outcome scripting.Outcome
+	elsewhere := false // another replica has made the result
 	result, before, err := h.store.Do(ctx, call, func() (made resultcache.Computed[scripting.Result], err error) {
-		if outcome, err = h.Handler.Run(ctx, i); err == nil && h.isCacheable(outcome) {
-			made.Value, made.Cacheable = copyResult(*outcome.Result), true
-			made.Size = len(made.Value.JSON) + len(made.Value.Content)
+		shared := h.shared.open(call)
+		if outcome, made.Age = shared.get(); outcome.Result != nil && h.isCacheable(outcome) {
+			elsewhere = true
+		} else if outcome, err = h.Handler.Run(ctx, i); err != nil || !h.isCacheable(outcome) {
+			return resultcache.Computed[scripting.Result]{}, err
+		} else {
+			made.Age = 0
+			shared.put(ctx, outcome.Result)
 		}
-		return made, err
+		made.Value, made.Cacheable = copyResult(*outcome.Result), true
+		made.Size = len(made.Value.JSON) + len(made.Value.Content)
+		return made, nil
 	})
+	if i.Cached != nil && err == nil && (before || elsewhere) {
+		*i.Cached = true
+	}
 	if err != nil || !before {
 		return outcome, err
-	}
-	if i.Cached != nil {
-		*i.Cached = true
 	}
 	result = copyResult(result)
 	return scripting.Outcome{Result: &result}, nil

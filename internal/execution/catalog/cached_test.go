@@ -1,7 +1,9 @@
 package catalog
 
 import (
+	"bytes"
 	"math"
+	"reflect"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/language/definition"
+	"github.com/mcpd/mcpd/scripting"
 )
 
 // The test changes the inputs of the cache key one by one.
@@ -57,5 +60,47 @@ func TestCachedHandler_secretsInKey(t *testing.T) {
 	plain.granted[0]++
 	if key(plain, one, 0) == same {
 		t.Error("a grant that resolves elsewhere has the same key")
+	}
+}
+
+func TestDecodeResult(t *testing.T) {
+	for _, r := range []scripting.Result{
+		{},
+		{Kind: scripting.Text, JSON: []byte(`"text"`), TTL: time.Minute},
+		{Kind: scripting.Value, JSON: []byte(`{"a":[1,"\ud800"]}`)},
+		{Kind: scripting.Content, Content: []byte(`[{"type":"text","text":"x"}]`)},
+		{Kind: scripting.Content, JSON: []byte(`{"a":1}`), Content: []byte(`[]`)},
+	} {
+		data := encodeResult(&r)
+		if got, ok := decodeResult(data); !ok || !reflect.DeepEqual(got, r) {
+			t.Errorf("%+v becomes %+v, %v", r, got, ok)
+		}
+		for n := range data {
+			if got, ok := decodeResult(data[:n]); ok && r.Kind != scripting.Nothing && reflect.DeepEqual(got, r) {
+				t.Errorf("%d bytes of %q are complete", n, data)
+			}
+			for bit := range 8 {
+				damaged := bytes.Clone(data)
+				damaged[n] ^= 1 << bit
+				decodeResult(damaged)
+			}
+		}
+	}
+}
+
+func TestDecodeResult_errors(t *testing.T) {
+	long := bytes.Repeat([]byte(" "), resultcache.MaxResult)
+	for name, data := range map[string][]byte{
+		"empty": nil, "other format": {2, 0, 0, 0}, "other kind": {1, 4, 0, 0}, "no TTL": {1, 0}, "negative TTL": {1, 0, 1, 0}, "no length": {1, 0, 0},
+		"endless number": append([]byte{1, 1}, bytes.Repeat([]byte{0xff}, 20)...), "large length": {1, 1, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1},
+		"cut": {1, 1, 0, 4, '"', 'a'}, "nothing with a value": {1, 0, 0, 1, '1'}, "text of a number": {1, 1, 0, 1, '1'}, "text with content": {1, 1, 0, 2, '"', '"', '[', ']'},
+		"value without JSON": {1, 2, 0, 0}, "no JSON": {1, 2, 0, 1, '{'}, "two names": append([]byte{1, 2, 0, 13}, `{"a":1,"a":2}`...),
+		"content that is no list": {1, 3, 0, 0, '1'}, "content without blocks": {1, 3, 0, 1, '1'}, "bad UTF-8": {1, 1, 0, 3, '"', 0xff, '"'},
+		"large":  encodeResult(&scripting.Result{Kind: scripting.Value, JSON: append(long, '1')}),
+		"nested": encodeResult(&scripting.Result{Kind: scripting.Value, JSON: append(bytes.Repeat([]byte("["), 5000), bytes.Repeat([]byte("]"), 5000)...)}),
+	} {
+		if got, ok := decodeResult(data); ok {
+			t.Errorf("%s becomes %+v", name, got)
+		}
 	}
 }

@@ -52,6 +52,8 @@ type Computed[V any] struct {
 	// Cacheable reports that the value may be reused. Any other value is returned to its own caller
 	// only.
 	Cacheable bool
+	// Age is the age of the value at the start of the call, if an earlier call has made it.
+	Age time.Duration
 }
 
 // Cache stores results. It is safe for concurrent use.
@@ -74,7 +76,8 @@ type entry[V any] struct {
 	lruElem, itemElem *list.Element
 }
 
-// inFlightCall is a running call. ok and value are set before done is closed.
+// inFlightCall is a running call. ok and value are set before done is closed, and so is began if the
+// value is older than the call.
 type inFlightCall[V any] struct {
 	began time.Time
 	done  chan struct{}
@@ -102,7 +105,7 @@ func (c *Cache[V]) Do(ctx context.Context, l Lookup, run func() (Computed[V], er
 		}
 		select {
 		case <-running.done:
-			if running.ok {
+			if running.ok && isFresh(running.began, l) {
 				return running.value, true, nil
 			}
 		case <-ctx.Done():
@@ -160,6 +163,8 @@ func (c *Cache[V]) complete(l Lookup, own *inFlightCall[V], made Computed[V]) {
 		delete(c.inFlight, l.Key)
 	}
 	own.ok, own.value = made.Cacheable, made.Value
+	l.StartTime = l.StartTime.Add(-made.Age)
+	own.began = l.StartTime
 	close(own.done)
 	if made.Cacheable && made.Size <= MaxResult {
 		c.add(l, made)

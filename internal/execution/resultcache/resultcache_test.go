@@ -55,6 +55,36 @@ func TestCache_clockSetBack(t *testing.T) {
 	do(t, s, call(1, 1, at), makes("c"), "c", false)
 }
 
+// A value of an earlier call is as old as that.
+func TestCache_age(t *testing.T) {
+	s, at := New[string](), time.Unix(1_800_000_000, 0)
+	aged := func() (Computed[string], error) {
+		return Computed[string]{Value: "aged", Size: 4, Cacheable: true, Age: 40 * time.Second}, nil
+	}
+	do(t, s, call(1, 1, at), aged, "aged", false)
+	do(t, s, call(1, 1, at.Add(20*time.Second-1)), makes("a"), "aged", true)
+	do(t, s, call(1, 1, at.Add(20*time.Second)), makes("a"), "a", false)
+
+	// A call that began later does not use the value of a running call if it is too old for it.
+	synctest.Test(t, func(t *testing.T) {
+		s, at := New[string](), time.Now()
+		release := make(chan struct{})
+		var calls sync.WaitGroup
+		calls.Go(func() {
+			do(t, s, call(1, 1, at), func() (Computed[string], error) {
+				<-release
+				return aged()
+			}, "aged", false)
+		})
+		synctest.Wait()
+		calls.Go(func() { do(t, s, call(1, 1, at.Add(20*time.Second)), makes("b"), "b", false) })
+		calls.Go(func() { do(t, s, call(1, 1, at.Add(time.Second)), makes("c"), "aged", true) })
+		synctest.Wait()
+		close(release)
+		calls.Wait()
+	})
+}
+
 func TestCache_failures(t *testing.T) {
 	s, at, broken := New[string](), time.Now(), errors.New("broken")
 	if _, before, err := s.Do(t.Context(), call(1, 1, at), func() (Computed[string], error) { return Computed[string]{Value: "x", Cacheable: true}, broken }); !errors.Is(err, broken) || before {

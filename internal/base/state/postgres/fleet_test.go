@@ -106,7 +106,7 @@ func TestReplicas_otherVersions(t *testing.T) {
 // A replica of the version before registers and sends heartbeats without the column.
 func TestReplicas_columnAddedBesideOlderReplica(t *testing.T) {
 	url := newURL(t)
-	old := opened(t, state.Database{URL: url}, state.Options{}, hooks{frozen: true, steps: migrations[:len(migrations)-1]})
+	old := opened(t, state.Database{URL: url}, state.Options{}, hooks{frozen: true, steps: migrations[:4]})
 	s := opened(t, state.Database{URL: url}, state.Options{}, hooks{frozen: true})
 	check(t, old.do(func(ctx context.Context, c *pgxpool.Conn) error {
 		_, err := c.Exec(ctx, old.q(`UPDATE {s}.replicas SET beat = {s}.clock_1(NULL) WHERE id = $1 AND fence = $2`), old.me.id, old.me.fence)

@@ -5,6 +5,7 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/hkdf"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
@@ -211,8 +212,9 @@ type atRest struct {
 }
 
 type restKey struct {
-	id   [4]byte
-	aead cipher.AEAD
+	id    [4]byte
+	aead  cipher.AEAD
+	names []byte // the secret of names
 }
 
 const (
@@ -235,7 +237,11 @@ func newCipher(secrets []string) *atRest {
 		if err != nil {
 			panic("state: AES is refused: " + err.Error())
 		}
-		c.keys = append(c.keys, restKey{[4]byte(material[32:]), aead})
+		names, err := hkdf.Key(sha256.New, []byte(secret), nil, "mcpd state names", 32)
+		if err != nil {
+			panic("state: a key cannot be derived: " + err.Error())
+		}
+		c.keys = append(c.keys, restKey{[4]byte(material[32:]), aead, names})
 	}
 	return c
 }
@@ -275,6 +281,16 @@ func (c *atRest) open(table, row string, stored []byte) ([]byte, error) {
 		}
 	}
 	return nil, errOtherKey
+}
+
+// name returns the name of a row in an index. Nobody without the key can tell what it is made of.
+func (c *atRest) name(table string, of []byte) []byte {
+	if len(c.keys) == 0 {
+		return digest(table + string(of))
+	}
+	mac := hmac.New(sha256.New, c.keys[0].names)
+	mac.Write(label(table, string(of)))
+	return mac.Sum(nil)
 }
 
 // isCurrent reports whether seal uses the key of a stored form.

@@ -18,7 +18,7 @@ import (
 //
 // All tables have owners, spaces and keys as SHA-256 digests where an index needs them, as
 // an index has no room for long names. Times are milliseconds since 1970.
-var migrations = []string{tables, functions, counting, messages, descriptions}
+var migrations = []string{tables, functions, counting, messages, descriptions, results}
 
 const tables = `
 CREATE TABLE {s}.fleet (

@@ -72,6 +72,8 @@ type store struct {
 	// about returns what this replica says about itself; nil says nothing.
 	about func() state.ReplicaInfo
 	said  []byte // the JSON of what it returned last
+	// resultsAgain is the time of the next attempt after a failed one for a result.
+	resultsAgain time.Time
 
 	received int64 // the last message; used by start, and then by pollAlways only
 }
@@ -315,6 +317,14 @@ const sweepBatch = 1 << 10
 const pairKind = state.TaskKind + 1
 
 func (s *store) Sweep() error {
+	if err := s.sweepRecords(); err != nil {
+		return err
+	}
+	return s.sweepResults()
+}
+
+// sweepRecords removes everything that has expired, except results.
+func (s *store) sweepRecords() error {
 	if _, err := s.replica(); err != nil {
 		return err
 	}

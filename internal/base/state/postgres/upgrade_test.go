@@ -86,8 +86,8 @@ func TestMigrations_onlyAdd(t *testing.T) {
 	}
 }
 
-// olderStatements are statements of the version before the last step about the table that it has changed. The
-// version before does not know the new column.
+// olderStatements are statements of an earlier version about a table that a step has changed since. The earlier
+// version does not know the new column.
 var olderStatements = map[string]string{
 	"register": `INSERT INTO {s}.replicas (id, host, beat) VALUES ($1, 'older', {s}.clock_1(NULL)) ON CONFLICT (id) DO UPDATE SET beat = {s}.clock_1(NULL)
 		RETURNING fence, beat`,
@@ -129,7 +129,7 @@ func (o *olderReplica) work(n int) error {
 		return nil
 	})
 	err = errors.Join(err, failed, o.Finish(nonce(n), []byte(strconv.Itoa(n))), o.PutJournal(ann, nonce(n), soon(), []byte("a journal")), increase(o.store, "shared"),
-		o.Publish([]state.Message{{Topic: state.ResourceUpdated, Name: "lab://note"}}), o.Sweep(), o.beat())
+		o.Publish([]state.Message{{Topic: state.ResourceUpdated, Name: "lab://note"}}), o.sweepRecords(), o.beat())
 	v, failed := o.counter.Take(context.Background(), []call.LimitCharge{rate("shared", 1000), placed("places", strconv.Itoa(n), 1)})
 	if v.Taken {
 		o.counted.Add(1)
