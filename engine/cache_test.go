@@ -464,8 +464,10 @@ func TestCache_sharedByReplicas(t *testing.T) {
 		}
 	}
 	b := sharing(t, url, tools, "", hook)
-	if random(t, b, `{}`) != random(t, a, `{}`) || random(t, b, `{}`) != random(t, a, `{}`) {
-		t.Error("an equal tool has another result")
+	for range 2 {
+		if random(t, b, `{}`) != random(t, a, `{}`) {
+			t.Error("an equal tool has another result")
+		}
 	}
 
 	// A call does not fail without the database.

@@ -17,6 +17,7 @@ import (
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/base/postgrestest"
 )
 
 // countingUpstream is an upstream with a tool "count" that counts its calls.
@@ -103,6 +104,26 @@ func TestUpstreamCache_scopes(t *testing.T) {
 	s = server(t, engine.Options{Files: engine.Files{Config: files("mcpd.hcl", upstreamAt(up.url, fmt.Sprintf(cachedCount, "30s", "server")))}, Now: clock.now})
 	wantEnded(t, s, upstreamCountCall(local("ada"), `{}`), upstreamCount(9))
 	wantEnded(t, s, upstreamCountCall(identity.Anonymous(), `{}`), upstreamCount(9))
+}
+
+func TestUpstreamCache_sharedByReplicas(t *testing.T) {
+	up := newCountingCacheUpstream(t)
+	url := postgrestest.Start(t, os.Getenv("MCPD_NEED_POSTGRES")).URL("postgres", "")
+	config := upstreamAt(up.url, fmt.Sprintf(cachedCount, "1h", "server"))
+	a, b := sharing(t, url, addTool, config, engine.Options{}), sharing(t, url, addTool, config, engine.Options{})
+	wantEnded(t, a, upstreamCountCall(local("ada"), `{}`), upstreamCount(1))
+	wantEnded(t, b, upstreamCountCall(local("bob"), `{}`), upstreamCount(1))
+	wantEnded(t, b, upstreamCountCall(local("bob"), `{"a":1}`), upstreamCount(2))
+	wantEnded(t, a, upstreamCountCall(local("ada"), `{"a":1.0}`), upstreamCount(3))
+	wantEnded(t, a, upstreamCountCall(local("ada"), `{"a":1}`), upstreamCount(2))
+	wantEnded(t, a, upstreamCountCall(local("ada"), `{"fails":true}`), "EXECUTION_ERROR: call 4")
+	wantEnded(t, b, upstreamCountCall(local("ada"), `{"fails":true}`), "EXECUTION_ERROR: call 5")
+	// The server has the tool under another description.
+	up.describe("Counts otherwise.")
+	c := sharing(t, url, addTool, config, engine.Options{})
+	wantEnded(t, c, upstreamCountCall(local("ada"), `{}`), upstreamCount(6))
+	d := sharing(t, url, addTool, upstreamAt(up.url, fmt.Sprintf(cachedCount, "2h", "server")), engine.Options{})
+	wantEnded(t, d, upstreamCountCall(local("ada"), `{}`), upstreamCount(7))
 }
 
 func TestUpstreamCache_errorsAreNotKept(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/mcpd/mcpd/internal/base/postgrestest"
@@ -223,6 +224,40 @@ func TestResults_databaseAway(t *testing.T) {
 	if n := wantResultUsage(t, s); n != 1 {
 		t.Errorf("%d results", n)
 	}
+}
+
+// While the database hangs, a call does not wait for it, and further calls do not try.
+func TestResults_databaseHangs(t *testing.T) {
+	s := replicas(t, 1, state.Options{})[0]
+	check(t, s.PutResult(resultKey(1), []byte("one"), 0, time.Hour))
+	locker, err := pgx.ConnectConfig(t.Context(), s.config.Copy())
+	check(t, err)
+	defer locker.Close(context.Background())
+	_, err = locker.Exec(t.Context(), s.q(`BEGIN; LOCK TABLE {s}.results`))
+	check(t, err)
+	if _, _, err := s.Result(resultKey(1)); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a result of a locked table: %v", err)
+	}
+	s.mu.Lock()
+	if s.resultsAgain.IsZero() {
+		t.Error("the next call tries again")
+	}
+	s.resultsAgain = time.Now()
+	s.mu.Unlock()
+	// One call tries. Others do not, until it has succeeded.
+	err = s.tryResults(func(context.Context, *pgxpool.Conn) error {
+		if _, _, err := s.Result(resultKey(1)); !errors.Is(err, errAway) {
+			t.Errorf("beside the attempt: %v", err)
+		}
+		return nil
+	})
+	check(t, err)
+	_, err = locker.Exec(t.Context(), `ROLLBACK`)
+	check(t, err)
+	eventually(t, func() bool {
+		data, _, err := s.Result(resultKey(1))
+		return err == nil && string(data) == "one"
+	})
 }
 
 // eventually waits until a condition holds.
