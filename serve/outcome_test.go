@@ -175,6 +175,13 @@ func TestOutcomes_sameOnEveryTransport(t *testing.T) {
 	if len(calls) < 240 {
 		t.Fatalf("only %d calls", len(calls))
 	}
+	if testing.Short() {
+		var some []oneCall
+		for i := 0; i < len(calls); i += 3 {
+			some = append(some, calls[i])
+		}
+		calls = some
+	}
 	type record struct {
 		Outcome outcome
 		Hooks   []string
@@ -201,6 +208,9 @@ func TestOutcomes_sameOnEveryTransport(t *testing.T) {
 				want, wantRecords, wantSpans = got, records, spans
 				if len(records) != len(calls) || len(spans) < len(calls) {
 					t.Errorf("%d calls have %d records and %d spans", len(calls), len(records), len(spans))
+				}
+				if testing.Short() {
+					return
 				}
 				checkSpread(t, calls, func(i int) outcome { return got[i].Outcome })
 				return

@@ -208,8 +208,11 @@ func (all *appliances) badForms(t *testing.T, replayed []byte) map[string][]byte
 // them bundles that they must refuse while they serve.
 func TestBundle_appliances(t *testing.T) {
 	n, poll := 20, 20*time.Millisecond
-	if os.Getenv("MCPD_LONG") != "" {
+	switch {
+	case os.Getenv("MCPD_LONG") != "":
 		n, poll = 1000, time.Second
+	case testing.Short():
+		n = 5
 	}
 	all := &appliances{release: newRelease(t), loads: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	site := httptest.NewServer(all)

@@ -25,6 +25,9 @@ import (
 // TestReport_schema receives the reports of a server of bundles, and validates each with the
 // documented schema. None may contain an argument, a token or the name of a tool.
 func TestReport_schema(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: it waits 20 s for reports")
+	}
 	t.Parallel()
 	raw, err := os.ReadFile("../../docs/reference/report.schema.json")
 	if err != nil {

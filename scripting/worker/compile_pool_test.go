@@ -270,6 +270,9 @@ func TestReport_processDied(t *testing.T) {
 // refused system call would kill them. With a C library it shows that all required calls are
 // allowed.
 func TestConfinement_allowedCalls(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: it compiles one script after the other")
+	}
 	report, err := probe(t.Context(), t, "strict")
 	if err != nil {
 		t.Fatal(err)

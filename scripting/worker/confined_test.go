@@ -141,6 +141,9 @@ func TestProcess_memoryOfOtherCalls(t *testing.T) {
 
 // TestProcess_toolMemoryLimit: the limit of the tool is below the default.
 func TestProcess_toolMemoryLimit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: a script fills the memory of its process")
+	}
 	t.Parallel()
 	if resident(os.Getpid(), 0) == 0 {
 		t.Skip("NOT TESTED on this machine: the memory of a process is unknown")

@@ -147,6 +147,9 @@ return names.filter((name) => name === "AbortError").length;
 // TestHostCalls_abortReplayed: the replay abandons the host call for the same reason, and does not
 // see its end.
 func TestHostCalls_abortReplayed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: a script computes for long")
+	}
 	e := executor(t, Options{Processes: 1, Memory: 1 << 30})
 	p := program(t, `
 return await http.api.get("https://x/", { signal: AbortSignal.timeout(1) }).catch((e) => {

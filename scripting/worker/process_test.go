@@ -23,6 +23,9 @@ func dense(t testing.TB, n int) *scripting.Program {
 // TestProcess_largePrograms runs more programs than fit into one process, one after the other and
 // then concurrently.
 func TestProcess_largePrograms(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: it compiles 20 large scripts")
+	}
 	t.Parallel()
 	ends := make(exitLog, 64)
 	e := executor(t, Options{Processes: 2, Memory: 64 << 20, Logger: slog.New(ends)})

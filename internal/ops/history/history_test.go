@@ -62,6 +62,9 @@ func TestAdd_keepsTheLastRevisions(t *testing.T) {
 }
 
 func TestAdd_boundsWhatIsStored(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: it compresses 60 MiB")
+	}
 	s := store(t)
 	noise := func(n int) []byte {
 		content := make([]byte, n)
@@ -91,6 +94,9 @@ func TestAdd_boundsWhatIsStored(t *testing.T) {
 }
 
 func TestAdd_sharesEqualFiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: it compresses 18 MiB")
+	}
 	s := store(t)
 	large := make([]byte, 6<<20)
 	_, _ = rand.Read(large)
