@@ -243,6 +243,34 @@ func (f *Front) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	return stdio.Serve(ctx, f.mcp, peer, in, out, f.options.Grace)
 }
 
+// Attach is [Front.Stdio] for a client of a server that also has others: the client
+// is the user local, at the other end of conn. A client that does not read its
+// messages is disconnected. The caller closes conn.
+func (f *Front) Attach(ctx context.Context, local identity.Principal, conn net.Conn) error {
+	peer := mcp.Peer{Principal: local, Source: identity.Source{Listener: "stdio"}, Transport: "stdio"}
+	return stdio.Serve(ctx, f.mcp, peer, conn, patientConn{conn}, f.options.Grace)
+}
+
+// attachedWriteTimeout is the time for an attached client to read a message, or 64 KiB of
+// a long one.
+const attachedWriteTimeout = 30 * time.Second
+
+// patientConn is a connection each write to which has a time limit.
+type patientConn struct{ net.Conn }
+
+func (c patientConn) Write(p []byte) (n int, err error) {
+	for part := range slices.Chunk(p, 64<<10) {
+		if err := c.SetWriteDeadline(time.Now().Add(attachedWriteTimeout)); err != nil {
+			return n, err
+		}
+		written, err := c.Conn.Write(part)
+		if n += written; err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
 // RefuseStdio answers the first requests of a client over a pair of streams
 // when no front could be created: each gets an error with the message why. It
 // waits for them for a limited time.

@@ -62,6 +62,8 @@ func (o *runningServer) answer(ctx context.Context, r control.Request) (any, err
 		return answerTokens(o.server, r)
 	case control.History:
 		return o.answerHistory(r)
+	case control.Attach:
+		return o.attach()
 	}
 	if o.server.Status().Draining {
 		return nil, errors.New("the server is shutting down and does not reload")
@@ -120,10 +122,15 @@ type controlClientFlags struct {
 }
 
 func (a *controlClientFlags) add(cmd *cobra.Command) {
+	a.addServer(cmd)
+	cmd.Flags().BoolVar(&a.asJSON, "json", false, "print the response as JSON")
+}
+
+// addServer adds the flags that select the server.
+func (a *controlClientFlags) addServer(cmd *cobra.Command) {
 	a.files.addPaths(cmd)
 	cmd.Flags().StringVar(&a.files.dir, "bundle-dir", "", "connect to the server of the bundles in `DIR`")
 	a.control.add(cmd, "connect to the server at the socket `PATH` (default the socket for these files)")
-	cmd.Flags().BoolVar(&a.asJSON, "json", false, "print the response as JSON")
 }
 
 // ask sends a request to the server and decodes the response into row. It prints the

@@ -179,7 +179,7 @@ func (o *runningServer) follow(ctx context.Context, changes <-chan watch.Change,
 			if !o.server.Snapshot().AutoReload() {
 				continue
 			}
-			change = o.flags.changeOf(seen)
+			change = o.flags.files.changeOf(seen)
 		case <-again.C:
 			if !o.server.Snapshot().AutoReload() || !o.server.AuthsUsable() {
 				continue

@@ -11,8 +11,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The official Go SDK lists and calls the shipped tools over Streamable HTTP and over
-// stdio while a file is edited. Each edit is announced, and the next call runs the new
+// The official Go SDK lists and calls the shipped tools over Streamable HTTP, over stdio
+// and through mcpd attach while a file is edited. Each edit is announced, and the next call runs the new
 // version.
 func TestGoSDK_announcedEdits(t *testing.T) {
 	t.Parallel()
@@ -25,6 +25,17 @@ func TestGoSDK_announcedEdits(t *testing.T) {
 			}
 			t.Cleanup(d.kill)
 			return &mcp.StreamableClientTransport{Endpoint: d.url + "/mcp"}
+		},
+		"attach": func(t *testing.T, tools string) mcp.Transport {
+			env := append(os.Environ(), "XDG_STATE_HOME="+t.TempDir())
+			d, err := startDaemon(program, filepath.Dir(tools), env, []string{"--tools", tools})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(d.kill)
+			attach := exec.Command(program, "attach")
+			attach.Dir, attach.Env = filepath.Dir(tools), env
+			return &mcp.CommandTransport{Command: attach}
 		},
 		"stdio": func(_ *testing.T, tools string) mcp.Transport {
 			return &mcp.CommandTransport{Command: exec.Command(program, "serve", "--stdio", "--tools", tools)}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -74,7 +73,7 @@ latest. A second signal exits at once, with exit code 1.`,
 	cmd.Flags().BoolVar(&f.insecure, "insecure-listen", false, "listen beyond loopback without authentication")
 	f.files.upstreams.add(cmd)
 	cmd.Flags().StringVar(&f.state, "state", "", "store tasks and paused calls in `FILE`, in the database postgres://…, or in \"memory\" (default a file in the user's state directory)")
-	f.control.add(cmd, "answer mcpd status, reload and token on the socket `PATH`, or \"off\" (default a socket in the user's state directory)")
+	f.control.add(cmd, "answer mcpd status, attach, reload and token on the socket `PATH`, or \"off\" (default a socket in the user's state directory)")
 	cmd.Flags().DurationVar(&f.grace, "grace", 10*time.Second, "wait up to `TIME` for running calls at shutdown; 0s cancels them at once")
 	cmd.Flags().StringVar(&f.executor, "executor", executorWorker, "run scripts with the executor `KIND`: worker (in separate processes) or inline (in the server)")
 	_ = cmd.RegisterFlagCompletionFunc("executor", cobra.FixedCompletions([]string{executorWorker, executorInline}, cobra.ShellCompDirectiveNoFileComp))
@@ -205,9 +204,9 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 
 // watch returns a watcher of the files. For a server with --bundle it watches nothing.
 func (f *serveFlags) watch(e env, logger *slog.Logger) (*watch.Watcher, error) {
-	o := watch.Options{Skip: func(name string) bool { return name == ".git" }, Logger: logger}
+	o := watch.Options{Logger: logger}
 	if f.bundle.follower == nil {
-		o.Roots, o.Files, o.Globs = f.files.roots(e), []string{f.files.config, f.files.lockPath()}, []string{filepath.Join(filepath.Dir(f.files.config), "*.mcpdvars")}
+		o = f.files.watched(e, logger)
 		if _, err := e.disk.stat(f.files.config); err != nil {
 			logger.Info("configuration file not found, using defaults", slog.String("config", f.files.config))
 		}
@@ -308,20 +307,6 @@ func (f *serveFlags) announce(e env, logger *slog.Logger, s *engine.Server, at n
 	return url
 }
 
-// changeOf converts a change of the watcher to paths relative to the tools directory.
-func (f *serveFlags) changeOf(seen watch.Change) engine.Change {
-	change := engine.Change{All: seen.Rescan}
-	for _, name := range seen.Paths {
-		relative, err := filepath.Rel(f.files.tools, name)
-		if err == nil && relative != ".." && !strings.HasPrefix(relative, ".."+string(filepath.Separator)) {
-			change.Paths = append(change.Paths, filepath.ToSlash(relative))
-			continue
-		}
-		change.Config = true
-	}
-	return change
-}
-
 // gcBallast is the minimum growth of the heap between two garbage collections, in bytes.
 const gcBallast = 32 << 20
 
@@ -403,10 +388,10 @@ func (f *serveFlags) holder(e env, err error) string {
 	if path == "" {
 		return "\nStop the other process, or " + advice + "."
 	}
-	said := fmt.Sprintf("\nA server of these files runs as process %d, with the control socket %s", row.PID, path)
+	said := fmt.Sprintf("\nA server of these files runs as process %d, with the control socket %s. Let the client run mcpd attach with the same --tools and --config", row.PID, path)
 	at := slices.DeleteFunc(row.Listeners, func(where string) bool { return !strings.Contains(where, "://") })
-	if len(at) == 0 {
-		return said + ". Stop it, or " + advice + "."
+	if len(at) > 0 {
+		said += ", connect it to " + strings.Join(at, " or ")
 	}
-	return fmt.Sprintf("%s. Connect the client to %s, or %s.", said, strings.Join(at, " or "), advice)
+	return said + ", or " + advice + "."
 }

@@ -51,7 +51,7 @@ hook "ends" {
 	}
 }
 
-// stdioServer is a running mcpd serve --stdio.
+// stdioServer is a running mcpd serve --stdio or mcpd attach.
 type stdioServer struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
@@ -61,7 +61,13 @@ type stdioServer struct {
 
 func serveStdio(t *testing.T, program, dir string, env []string, flags ...string) *stdioServer {
 	t.Helper()
-	s := &stdioServer{cmd: exec.CommandContext(t.Context(), program, append([]string{"serve", "--stdio"}, flags...)...)}
+	return startStdio(t, program, dir, env, append([]string{"serve", "--stdio"}, flags...)...)
+}
+
+// startStdio runs a verb that speaks MCP on its standard streams.
+func startStdio(t *testing.T, program, dir string, env []string, args ...string) *stdioServer {
+	t.Helper()
+	s := &stdioServer{cmd: exec.CommandContext(t.Context(), program, args...)}
 	s.cmd.Dir, s.cmd.Env, s.cmd.Stderr = dir, env, &s.log
 	var err error
 	if s.in, err = s.cmd.StdinPipe(); err != nil {

@@ -1,6 +1,7 @@
 // Package control is the control protocol between a running server and the user who
 // runs it. It reports the state of the server and the files of its last revisions,
-// reloads its files, and lists and drops stored user tokens.
+// reloads its files, lists and drops stored user tokens, and attaches clients of the
+// server.
 //
 // A [Server] listens on a Unix socket; [Do] is the client. A connection carries one
 // [Request] and its response. Each is a line of JSON with the [Version] of the
@@ -10,7 +11,8 @@
 //	{"control":1,"result":{…}}
 //
 // The caller of the package defines the content of the result. A failed request gets
-// the response {"control":1,"error":"…"}.
+// the response {"control":1,"error":"…"}. After the response to attach, the connection
+// carries another protocol ([Stream], [Open]), and takes no more requests of this one.
 //
 // The socket is for one user: its mode is 0600, and no other user can write in its
 // directory. Where the system reports socket peers, connections of other users except
@@ -33,6 +35,7 @@ import (
 	"net"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -58,10 +61,12 @@ const (
 	DropTokens Action = "drop_tokens"
 	// History returns the last revisions, and with a revision in the request its files.
 	History Action = "history"
+	// Attach makes the connection one of a client of the server: see [Open].
+	Attach Action = "attach"
 )
 
 // verbs lists all actions.
-var verbs = [...]Action{Status, Fleet, Reload, Tokens, DropTokens, History}
+var verbs = [...]Action{Status, Fleet, Reload, Tokens, DropTokens, History, Attach}
 
 // Request is a request to a server.
 type Request struct {
@@ -104,6 +109,10 @@ type wireResponse struct {
 	Result  json.RawMessage `json:"result,omitempty"`
 }
 
+// unknownRequest is the start of the error for an action that a server does not know. Servers of
+// earlier versions use it too.
+const unknownRequest = "unknown request; "
+
 // parseRequest parses a request. The error goes to the client.
 func parseRequest(line []byte) (Request, error) {
 	var r wireRequest
@@ -114,7 +123,7 @@ func parseRequest(line []byte) (Request, error) {
 	case r.Control != Version:
 		return Request{}, fmt.Errorf("this server speaks version %d of the control protocol; use the same mcpd as the server", Version)
 	case !slices.Contains(verbs[:], r.Action):
-		return Request{}, errors.New("unknown request; use status, fleet, reload, tokens, drop_tokens or history")
+		return Request{}, errors.New(unknownRequest + "use status, fleet, reload, tokens, drop_tokens, history or attach")
 	case r.Action == DropTokens && r.Secret == "" && r.Principal == "":
 		return Request{}, errors.New("drop_tokens needs a secret or a principal")
 	}
@@ -128,6 +137,8 @@ func parseAnswer(line []byte, into any) error {
 		return fmt.Errorf("decode response: %w", err)
 	}
 	switch {
+	case strings.HasPrefix(a.Error, unknownRequest):
+		return errors.New("the server is an older mcpd without this request; restart it with this mcpd")
 	case a.Error != "":
 		return errors.New(a.Error)
 	case a.Control != Version:
@@ -175,14 +186,42 @@ func Do(ctx context.Context, path string, r Request, into any) error {
 }
 
 func exchange(ctx context.Context, path string, r Request, into any) error {
-	conn, err := dial(ctx, path)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOTDIR) {
-		return ErrNoServer
-	}
+	conn, err := connect(ctx, path)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
+	return ask(ctx, conn, bufio.NewReader(io.LimitReader(conn, maxAnswer)), r, into)
+}
+
+// Open sends a request, such as [Attach], whose response begins another protocol. It
+// decodes the result into into, a pointer, and returns the connection for that
+// protocol, which the caller must close. ctx ends only the request. Errors are like
+// those of [Do].
+func Open(ctx context.Context, path string, r Request, into any) (*Conn, error) {
+	conn, err := connect(ctx, path)
+	if err == nil {
+		reader := bufio.NewReader(conn)
+		if err = ask(ctx, conn, reader, r, into); err == nil {
+			if err = conn.SetDeadline(time.Time{}); err == nil {
+				return newConn(conn, reader), nil
+			}
+		}
+		_ = conn.Close()
+	}
+	return nil, fmt.Errorf("ask the server at %s: %w", path, err)
+}
+
+func connect(ctx context.Context, path string) (net.Conn, error) {
+	conn, err := dial(ctx, path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, ErrNoServer
+	}
+	return conn, err
+}
+
+// ask sends a request over a connection and reads the response from its reader.
+func ask(ctx context.Context, conn net.Conn, from *bufio.Reader, r Request, into any) error {
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })()
 	line, err := json.Marshal(wireRequest{Control: Version, Request: r})
 	if err != nil {
@@ -190,7 +229,7 @@ func exchange(ctx context.Context, path string, r Request, into any) error {
 	}
 	var response []byte
 	if _, err = conn.Write(append(line, '\n')); err == nil {
-		response, err = bufio.NewReader(io.LimitReader(conn, maxAnswer)).ReadBytes('\n')
+		response, err = from.ReadBytes('\n')
 	}
 	switch {
 	case ctx.Err() != nil:

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -186,7 +188,7 @@ func TestServer_invalidRequest(t *testing.T) {
 		`{"control":2,"do":"status"}` + "\n":                   `{"control":1,"error":"this server speaks version 1 of the control protocol; use the same mcpd as the server"}` + "\n",
 		`{"do":"status"}` + "\n":                               `{"control":1,"error":"this server speaks version 1 of the control protocol; use the same mcpd as the server"}` + "\n",
 		`{"control":1,"do":"drop_tokens","kind":"key"}` + "\n": `{"control":1,"error":"drop_tokens needs a secret or a principal"}` + "\n",
-		`{"control":1,"do":"stop"}` + "\n":                     `{"control":1,"error":"unknown request; use status, fleet, reload, tokens, drop_tokens or history"}` + "\n",
+		`{"control":1,"do":"stop"}` + "\n":                     `{"control":1,"error":"unknown request; use status, fleet, reload, tokens, drop_tokens, history or attach"}` + "\n",
 		strings.Repeat("x", maxRequest):                        `{"control":1,"error":"a request must be a line of at most 4096 bytes within 5s"}` + "\n",
 		`{"control":1,"control":1,"do":"status"}` + "\n":       `{"control":1,"error":"read request: an object has two members of the same name (at byte 13)"}` + "\n",
 		`{"control":1,"do":{"a":{"b":{"c":[]}}}}` + "\n":       `{"control":1,"error":"read request: arrays and objects are nested deeper than the limit of 4 levels (at byte 33)"}` + "\n",
@@ -223,6 +225,85 @@ func TestServer_maxConnections(t *testing.T) {
 		}
 	}
 	stop()
+}
+
+// A stream begins with the bytes that followed the request, and does not count as a
+// request: the number of streams has a limit of its own.
+func TestServer_streams(t *testing.T) {
+	path := newPath(t)
+	ended := make(chan error, maxStreams)
+	stop := serving(t, path, func(_ context.Context, r Request) (any, error) {
+		if r.Action != Attach {
+			return r, nil
+		}
+		return Stream{Result: r, Serve: func(ctx context.Context, conn *Conn) {
+			defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })()
+			if want := os.Geteuid(); runtime.GOOS == "linux" && conn.UID != want {
+				t.Errorf("the stream has the user %d, want %d", conn.UID, want)
+			}
+			_, err := io.Copy(conn, conn)
+			ended <- err
+		}}, nil
+	})
+	early, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer early.Close()
+	if _, err := early.Write([]byte(`{"control":1,"do":"attach"}` + "\nhello\n")); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(early)
+	for _, want := range []string{`{"control":1,"result":{"do":"attach"}}` + "\n", "hello\n"} {
+		if got, err := lines.ReadString('\n'); err != nil || got != want {
+			t.Errorf("got %q, %v, want %q", got, err, want)
+		}
+	}
+	var open []*Conn
+	for range maxStreams - 1 {
+		conn, err := Open(t.Context(), path, Request{Action: Attach}, &Request{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		open = append(open, conn)
+	}
+	if _, err := Open(t.Context(), path, Request{Action: Attach}, &Request{}); err == nil || !strings.Contains(err.Error(), "64 attached clients, its limit") {
+		t.Errorf("a stream beyond the limit: %v", err)
+	}
+	if err := Do(t.Context(), path, Request{Action: Status}, &Request{}); err != nil {
+		t.Errorf("a request beside the streams: %v", err)
+	}
+	for i, conn := range open[:2] {
+		said := fmt.Sprintf("client %d", i)
+		if _, err := io.WriteString(conn, said); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.CloseWrite(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(conn); err != nil || string(got) != said {
+			t.Errorf("got %q, %v, want %q", got, err, said)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	if again, err := Open(t.Context(), path, Request{Action: Attach}, &Request{}); err != nil {
+		t.Errorf("a stream after two have ended: %v", err)
+	} else {
+		defer again.Close()
+	}
+	stop() // ends the other streams
+	if _, err := open[2].Read(make([]byte, 1)); err == nil {
+		t.Error("a stream outlived its server")
+	}
+}
+
+func TestOpen_noServer(t *testing.T) {
+	if _, err := Open(t.Context(), newPath(t), Request{Action: Attach}, &Request{}); !errors.Is(err, ErrNoServer) {
+		t.Errorf("got error %v, want %v", err, ErrNoServer)
+	}
 }
 
 func TestServer_closeDuringRequest(t *testing.T) {
@@ -264,10 +345,11 @@ func TestAsk_timeout(t *testing.T) {
 
 func TestAsk_otherVersion(t *testing.T) {
 	for line, want := range map[string]string{
-		`{"control":2,"result":{}}`:            "the server uses version 2 of the control protocol; use the same mcpd as the server",
-		`{"control":2,"error":"use version"}`:  "use version",
-		`{"control":1,"result":[]}`:            "decode response: json: cannot unmarshal array into Go value of type control.Request",
-		`{"control":1,"result":{},"result":1}`: "decode response: an object has two members of the same name (at byte 25)",
+		`{"control":2,"result":{}}`:                                     "the server uses version 2 of the control protocol; use the same mcpd as the server",
+		`{"control":2,"error":"use version"}`:                           "use version",
+		`{"control":1,"error":"unknown request; use status or reload"}`: "the server is an older mcpd without this request; restart it with this mcpd",
+		`{"control":1,"result":[]}`:                                     "decode response: json: cannot unmarshal array into Go value of type control.Request",
+		`{"control":1,"result":{},"result":1}`:                          "decode response: an object has two members of the same name (at byte 25)",
 	} {
 		if err := parseAnswer([]byte(line), &Request{}); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", line, err, want)

@@ -9,7 +9,7 @@ import (
 // FuzzRequests checks that a parsed request is valid and complete, and survives a round
 // trip.
 func FuzzRequests(f *testing.F) {
-	for _, seed := range []string{`{"control":1,"do":"status"}`, `{"control":1,"do":"reload","color":true}`, `{"do":1}`, `{"control":1,"do":"tokens"}`, `{"control":1,"do":"fleet"}`, `{"control":1,"do":"drop_tokens","principal":"ada"}`, `{"control":1,"do":"drop_tokens","kind":"key"}`, `[]`, `{"control":1e0,"do":"st\u0061tus"}`, ""} {
+	for _, seed := range []string{`{"control":1,"do":"status"}`, `{"control":1,"do":"reload","color":true}`, `{"do":1}`, `{"control":1,"do":"tokens"}`, `{"control":1,"do":"fleet"}`, `{"control":1,"do":"attach"}`, `{"control":1,"do":"drop_tokens","principal":"ada"}`, `{"control":1,"do":"drop_tokens","kind":"key"}`, `[]`, `{"control":1e0,"do":"st\u0061tus"}`, ""} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
@@ -20,7 +20,7 @@ func FuzzRequests(f *testing.F) {
 			}
 			return
 		}
-		if r.Action != Status && r.Action != Fleet && r.Action != Reload && r.Action != Tokens && (r.Action != DropTokens || r.Secret+r.Principal == "") {
+		if r.Action != Status && r.Action != Fleet && r.Action != Reload && r.Action != Tokens && r.Action != History && r.Action != Attach && (r.Action != DropTokens || r.Secret+r.Principal == "") {
 			t.Errorf("%q parsed as %+v", line, r)
 		}
 		again, err := json.Marshal(wireRequest{Control: Version, Request: r})

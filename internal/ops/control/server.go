@@ -2,6 +2,7 @@ package control
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -20,8 +21,11 @@ import (
 const (
 	// ioTimeout is the timeout to receive a request and to send a response.
 	ioTimeout = 5 * time.Second
-	// maxConnections is the maximum number of connections; further ones are closed.
+	// maxConnections is the maximum number of connections that carry requests; further
+	// ones are closed.
 	maxConnections = 16
+	// maxStreams is the maximum number of connections that a [Stream] serves.
+	maxStreams = 64
 	// acceptBackoff is the delay after a failed accept.
 	acceptBackoff = 100 * time.Millisecond
 )
@@ -30,12 +34,52 @@ const (
 // client and must contain only what the user of the server may know.
 type Handler func(ctx context.Context, r Request) (result any, err error)
 
+// Stream is the result of a request after which its connection carries another
+// protocol.
+type Stream struct {
+	// Result is the response to the request.
+	Result any
+	// Serve serves the connection after the response, until ctx is done at the latest. The
+	// connection is closed when it returns.
+	Serve func(ctx context.Context, conn *Conn)
+}
+
+// Conn is a connection after the response that began another protocol.
+type Conn struct {
+	net.Conn
+	// UID is the user at the other end; -1 if the system does not tell.
+	UID int
+	in  io.Reader
+}
+
+// newConn returns a connection of which a reader has read the start.
+func newConn(conn net.Conn, read *bufio.Reader) *Conn {
+	start, _ := read.Peek(read.Buffered()) // all of it is buffered
+	c := &Conn{Conn: conn, UID: -1, in: io.MultiReader(bytes.NewReader(start), conn)}
+	if peer, known := peercred.Of(conn); known {
+		c.UID = int(peer.UID)
+	}
+	return c
+}
+
+// Read reads from the connection.
+func (c *Conn) Read(p []byte) (int, error) { return c.in.Read(p) }
+
+// CloseWrite ends the output; the other end reads what was written, and then the end.
+func (c *Conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
 // Server is the server end of a control socket. It must be closed with [Server.Close].
 type Server struct {
 	// fixed at creation
 	listener net.Listener
 	dir      *socketDir
 	room     chan struct{}
+	streams  chan struct{}
 }
 
 // Listen creates the socket at path, and its directory. It replaces a stale socket of a
@@ -73,7 +117,7 @@ func listen(path string) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, p.close())
 	}
-	return &Server{listener: l, dir: p, room: make(chan struct{}, maxConnections)}, nil
+	return &Server{listener: l, dir: p, room: make(chan struct{}, maxConnections), streams: make(chan struct{}, maxStreams)}, nil
 }
 
 // listen creates the socket while no other process creates one in this directory.
@@ -122,8 +166,11 @@ func (s *Server) Serve(ctx context.Context, answer Handler) {
 			_ = conn.Close()
 		default:
 			busy.Go(func() {
-				defer func() { <-s.room }()
-				serve(ctx, conn, answer)
+				defer conn.Close()
+				if stream := s.serve(ctx, conn, answer); stream != nil {
+					defer func() { <-s.streams }()
+					stream()
+				}
 			})
 		}
 	}
@@ -143,12 +190,15 @@ func (s *Server) admits(conn net.Conn) bool {
 	}
 }
 
-// serve answers the request of one connection. A disconnect is not an error.
-func serve(ctx context.Context, conn net.Conn, answer Handler) {
-	defer conn.Close()
+// serve answers the request of one connection, which it then counts no longer. If the
+// connection goes on with another protocol, it counts it as one of s.streams and returns
+// the function that serves it. A disconnect is not an error.
+func (s *Server) serve(ctx context.Context, conn net.Conn, answer Handler) (stream func()) {
+	defer func() { <-s.room }()
 	_ = conn.SetReadDeadline(time.Now().Add(ioTimeout))
 	waited := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now()) })
-	line, err := bufio.NewReader(io.LimitReader(conn, maxRequest)).ReadBytes('\n')
+	reader := bufio.NewReader(io.LimitReader(conn, maxRequest))
+	line, err := reader.ReadBytes('\n')
 	waited()
 	var r Request
 	var result any
@@ -157,8 +207,21 @@ func serve(ctx context.Context, conn net.Conn, answer Handler) {
 	} else if r, err = parseRequest(line); err == nil {
 		result, err = answer(ctx, r)
 	}
+	if begun, ok := result.(Stream); ok && err == nil {
+		select {
+		case s.streams <- struct{}{}:
+			result, stream = begun.Result, func() {
+				if conn.SetDeadline(time.Time{}) == nil {
+					begun.Serve(ctx, newConn(conn, reader))
+				}
+			}
+		default:
+			err = fmt.Errorf("the server has %d attached clients, its limit", maxStreams)
+		}
+	}
 	_ = conn.SetWriteDeadline(time.Now().Add(ioTimeout))
-	_, _ = conn.Write(encodeAnswer(result, err))
+	_, _ = conn.Write(encodeAnswer(result, err)) // a client that is gone is noticed by the stream
+	return stream
 }
 
 // Close removes the socket. Further calls do nothing.

@@ -44,7 +44,9 @@ const cancelTimeout = 5 * time.Second
 // cancelled calls; the end of in is not an error.
 //
 // If Serve returns while in is open, it closes in if it is an [io.Closer],
-// which ends a pending read.
+// which ends a pending read. If the client does not read out at the end, Serve
+// interrupts the write if out has a SetWriteDeadline that works, and otherwise
+// abandons the connection.
 func Serve(ctx context.Context, s *mcp.Server, peer mcp.Peer, in io.Reader, out io.Writer, grace time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -66,7 +68,10 @@ func Serve(ctx context.Context, s *mcp.Server, peer mcp.Peer, in io.Reader, out 
 	err = errors.Join(err, drain(ctx, conn, grace))
 	cancel()
 	if !waitIdle(ctx, conn) {
-		return errors.Join(err, w.failure(), errClientStalled)
+		if !interrupt(out) {
+			return errors.Join(err, w.failure(), errClientStalled)
+		}
+		err = errors.Join(err, errClientStalled)
 	}
 	conn.Close()
 	w.close()
@@ -104,6 +109,12 @@ func waitIdle(ctx context.Context, conn *mcp.Conn) bool {
 	case <-time.After(cancelTimeout):
 		return false
 	}
+}
+
+// interrupt makes a pending write fail. It returns false if out cannot do that.
+func interrupt(out io.Writer) bool {
+	o, ok := out.(interface{ SetWriteDeadline(time.Time) error })
+	return ok && o.SetWriteDeadline(time.Now()) == nil
 }
 
 // readLoop passes the lines of in, up to limit bytes each, to the connection,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -228,6 +229,32 @@ func TestServe_stalledClient(t *testing.T) {
 		}
 		if line, err := bufio.NewReader(clientIn).ReadString('\n'); err != nil || line != pong {
 			t.Errorf("the client read %q, %v", line, err)
+		}
+		client.Close()
+	})
+}
+
+// An output with a write deadline is interrupted, so that nothing of the connection
+// remains in a server that continues.
+func TestServe_stalledConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, conn := net.Pipe()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		served := make(chan error, 1)
+		server := mcp.New(mcptest.New(), mcp.Options{})
+		go func() { served <- stdio.Serve(ctx, server, peer(), conn, conn, grace) }()
+		io.WriteString(client, ping)
+		synctest.Wait()
+		cancel()
+		if err := <-served; err == nil || !strings.Contains(err.Error(), "does not read") {
+			t.Errorf("Serve returned %v", err)
+		}
+		if now := server.ClientCounts(); now.Connections[""] != 0 {
+			t.Errorf("clients remain: %v", now)
+		}
+		if err := server.Drain(t.Context()); err != nil {
+			t.Error(err)
 		}
 		client.Close()
 	})

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+const attachInitialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}` + "\n" +
+	`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
+
+// say sends text to the server.
+func (s *stdioServer) say(t *testing.T, text string) {
+	t.Helper()
+	if _, err := s.in.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hear returns the next message of the server that contains a text.
+func (s *stdioServer) hear(t *testing.T, part string) string {
+	t.Helper()
+	for s.lines.Scan() {
+		if line := s.lines.Text(); strings.Contains(line, part) {
+			return line
+		}
+	}
+	t.Fatalf("no message contains %s; the output ended with %v", part, s.lines.Err())
+	return ""
+}
+
+// attachTools has a tool that returns the version, and one that waits for a site.
+const attachTools = `tool "probe" {
+  description = "Version %[1]d"
+  run         = "return 'version %[1]d';"
+}
+tool "wait" {
+  timeout = "2m"
+  allow {
+    http "site" {
+      hosts            = ["%[2]s"]
+      private_networks = true
+      timeout          = "2m"
+    }
+  }
+  run = <<JS
+    return (await http.site.get("http://%[2]s/call")).text() + " waiting";
+  JS
+}
+`
+
+// attachable is a running server with attachTools.
+type attachable struct {
+	*daemon
+	program, dir string
+	env          []string
+	site         *externalSite
+}
+
+func newAttachable(t *testing.T) *attachable {
+	t.Helper()
+	a := &attachable{program: buildDaemon(t), dir: t.TempDir(), env: append(os.Environ(), "XDG_STATE_HOME="+t.TempDir()), site: newExternalSite(t)}
+	if err := os.Mkdir(filepath.Join(a.dir, "tools.d"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	a.save(t, 1)
+	var err error
+	if a.daemon, err = startDaemon(a.program, a.dir, a.env, []string{"--grace", "2m"}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(a.kill)
+	return a
+}
+
+// save saves a version of the tools.
+func (a *attachable) save(t *testing.T, version int) {
+	t.Helper()
+	save(t, filepath.Join(a.dir, "tools.d", "tools.hcl"), fmt.Sprintf(attachTools, version, a.site.Listener.Addr()))
+}
+
+// attach starts a client, which knows the list of tools.
+func (a *attachable) attach(t *testing.T) *stdioServer {
+	t.Helper()
+	client := startStdio(t, a.program, a.dir, a.env, "attach")
+	client.say(t, attachInitialize+`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`+"\n")
+	client.hear(t, `"id":2,"result"`)
+	return client
+}
+
+// Two clients share the server: each has its own session, hears of changed tools, and
+// calls the new version. The server bounds the lines of each. When it stops, it completes
+// running calls, and the clients exit with the reason.
+func TestAttach_twoClients(t *testing.T) {
+	t.Parallel()
+	a := newAttachable(t)
+	clients := []*stdioServer{a.attach(t), a.attach(t)}
+	if _, stdout, stderr := inProcess(t, a.dir, a.env, "status"); !strings.Contains(stdout, "2 stdio") {
+		t.Errorf("the status has no sessions of the clients:\n%s%s", stdout, stderr)
+	}
+	clients[0].say(t, strings.Repeat("x", 5<<20)+"\n")
+	clients[0].hear(t, "the line is longer than 4194304 bytes")
+	a.save(t, 2)
+	for i, client := range clients {
+		client.hear(t, "notifications/tools/list_changed")
+		client.say(t, `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"probe"}}`+"\n")
+		if got := client.hear(t, `"id":3`); !strings.Contains(got, "version 2") {
+			t.Errorf("client %d got %s", i, got)
+		}
+	}
+	clients[1].say(t, `{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"wait"}}`+"\n")
+	a.site.wait(t, 1)
+	if err := a.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	stopped := fmt.Sprintf("mcpd: the server (process %d) has stopped; start it with mcpd serve", a.cmd.Process.Pid)
+	clients[0].stopped(t, stopped)
+	close(a.site.draining)
+	if got := clients[1].hear(t, `"id":4`); !strings.Contains(got, "done waiting") {
+		t.Errorf("the running call got %s", got)
+	}
+	clients[1].stopped(t, stopped)
+	if err := a.cmd.Wait(); err != nil {
+		t.Errorf("the server exited with %v", err)
+	}
+}
+
+// stopped requires that the verb exits with code 1 and a message, while its standard input
+// is open.
+func (s *stdioServer) stopped(t *testing.T, message string) {
+	t.Helper()
+	for s.lines.Scan() {
+	}
+	var status *exec.ExitError
+	if err := s.cmd.Wait(); !errors.As(err, &status) || status.ExitCode() != exitFindings || !strings.Contains(s.log.String(), message) {
+		t.Errorf("the verb exited with %v and\n%swant\n%s", err, &s.log, message)
+	}
+}
+
+// At the end of standard input, running calls end with their results, and the server
+// continues.
+func TestAttach_inputEnds(t *testing.T) {
+	t.Parallel()
+	a := newAttachable(t)
+	client := a.attach(t)
+	client.say(t, `{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"wait"}}`+"\n")
+	a.site.wait(t, 1)
+	_ = client.in.Close()
+	close(a.site.draining)
+	if rest := client.end(t); !strings.Contains(rest, "done waiting") {
+		t.Errorf("the client got %s", rest)
+	}
+	a.attach(t).end(t)
+}
