@@ -57,7 +57,7 @@ func TestApproval_changingReason(t *testing.T) {
 func TestApproval_testWithoutMock(t *testing.T) {
 	unanswered, _, _ := strings.Cut(wipeFile(`"gone"`), "test ")
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", unanswered+"test \"t\" {\n  tool = \"wipe\"\n  expect { text = \"1\" }\n}\n")}})
-	results, err := s.RunTests(t.Context(), "")
+	results, err := s.RunTests(t.Context(), nil)
 	want := "a host call had no mock; add\nmock \"elicit\" \"approval\" {\n  json = { action = \"accept\" } # or \"decline\"\n}"
 	if err != nil || len(results) != 1 || !slices.Contains(results[0].Failures, want) {
 		t.Errorf("got %+v, %v", results, err)
@@ -66,7 +66,7 @@ func TestApproval_testWithoutMock(t *testing.T) {
 
 func TestApproval_testChangingReason(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", wipeFile(`"Call " + call.id`))}})
-	results, err := s.RunTests(t.Context(), "")
+	results, err := s.RunTests(t.Context(), nil)
 	if err != nil || len(results) != 1 || results[0].Passed() || !strings.Contains(results[0].Failures[0], "changes with each evaluation") {
 		t.Errorf("got %+v, %v", results, err)
 	}
@@ -76,7 +76,7 @@ func TestApproval_testChangingReason(t *testing.T) {
 func TestTestBlock_ownStateStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "mcpd.db")
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("w.hcl", wipeFile(`"Always"`))}, StatePath: path})
-	if results, err := s.RunTests(t.Context(), ""); err != nil || len(results) != 1 || !results[0].Passed() {
+	if results, err := s.RunTests(t.Context(), nil); err != nil || len(results) != 1 || !results[0].Passed() {
 		t.Errorf("got %+v, %v", results, err)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -92,7 +92,7 @@ func TestTestBlock_cancelled(t *testing.T) {
 		cancel()
 		return engine.Allow()
 	}}})
-	results, err := s.RunTests(ctx, "")
+	results, err := s.RunTests(ctx, nil)
 	if err != nil || len(results) != 1 || results[0].Passed() || legs != 1 {
 		t.Errorf("got %+v, %v after %d legs", results, err, legs)
 	}

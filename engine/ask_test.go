@@ -325,7 +325,7 @@ test "an answer that does not fit" {
   expect { error = "INVALID_INPUT" }
 }
 `)}})
-	results, err := s.RunTests(t.Context(), "")
+	results, err := s.RunTests(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

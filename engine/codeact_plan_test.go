@@ -253,7 +253,7 @@ test "what has no mock is not called" {
 	if _, err := s.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	results, err := s.RunTests(t.Context(), "")
+	results, err := s.RunTests(t.Context(), nil)
 	if err != nil || len(results) != 3 {
 		t.Fatalf("%d tests ran: %v", len(results), err)
 	}

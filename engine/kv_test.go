@@ -166,7 +166,7 @@ test "no notes again" {
 
 func TestKV_testBlocks(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: files("notes.hcl", testedNotes)}})
-	results, err := s.RunTests(t.Context(), "")
+	results, err := s.RunTests(t.Context(), nil)
 	if err != nil || len(results) != 3 {
 		t.Fatal(results, err)
 	}

@@ -254,7 +254,7 @@ func TestLimit_testBlocks(t *testing.T) {
 		},
 	})
 	for range 3 {
-		results, err := s.RunTests(t.Context(), "")
+		results, err := s.RunTests(t.Context(), nil)
 		if err != nil || len(results) != 1 || !results[0].Passed() {
 			t.Fatalf("%+v, %v", results, err)
 		}

@@ -185,7 +185,7 @@ test "without" {
   input = { do = "posts" }
   expect { output = [1, 2] }
 }`)}})
-	results, err := s.RunTests(t.Context(), "")
+	results, err := s.RunTests(t.Context(), nil)
 	if err != nil || len(results) != 3 || !results[0].Passed() || !results[1].Passed() {
 		t.Fatalf("got %+v, %v", results, err)
 	}

@@ -2,16 +2,16 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/diag"
-	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
-	"github.com/mcpd/mcpd/internal/host"
+	"github.com/mcpd/mcpd/internal/execution/pipeline"
 	"github.com/mcpd/mcpd/internal/ops/tooltest"
+	"github.com/mcpd/mcpd/policylang"
 )
 
 // TestResult is the result of a test block.
@@ -27,15 +27,18 @@ type TestResult struct {
 	Notes []string
 	Took  time.Duration
 	Range diag.Range
+	// Policies are the policies that decided about the call, with their decisions: "allow", "deny"
+	// or "requires approval".
+	Policies map[string]string
 }
 
 // Passed reports whether the test has no failures.
 func (r TestResult) Passed() bool { return len(r.Failures) == 0 }
 
-// RunTests runs the test blocks of the serving snapshot on that snapshot, in the order of the
-// files. Mocks replace the network, and no hook fires. It runs only tests with a name or target
-// that contains only.
-func (s *Server) RunTests(ctx context.Context, only string) ([]TestResult, error) {
+// RunTests runs the test blocks of the serving snapshot on that snapshot, several at once, and
+// returns their results in the order of the files. Mocks replace the network, and no hook fires. It
+// runs only the tests that wanted selects by name and target; nil selects all.
+func (s *Server) RunTests(ctx context.Context, wanted func(name, target string) bool) ([]TestResult, error) {
 	snap, err := s.ensureLoaded(ctx)
 	if err != nil {
 		return nil, err
@@ -44,7 +47,7 @@ func (s *Server) RunTests(ctx context.Context, only string) ([]TestResult, error
 	s.ensureStages(tests)
 	return s.runTests(ctx, tests, func(i int) bool {
 		_, target := catalog.TestTarget(&tests.Tests[i])
-		return strings.Contains(tests.Tests[i].Name, only) || strings.Contains(target, only)
+		return wanted == nil || wanted(tests.Tests[i].Name, target)
 	}), nil
 }
 
@@ -56,12 +59,14 @@ func (s *Server) ensureStages(c *catalog.Catalog) {
 
 // runTests runs the selected tests of a catalog.
 func (s *Server) runTests(ctx context.Context, c *catalog.Catalog, wanted func(i int) bool) []TestResult {
-	results := make([]TestResult, 0, len(c.Tests))
+	var selected []int
 	for i := range c.Tests {
 		if wanted(i) {
-			results = append(results, s.runTest(ctx, c, i))
+			selected = append(selected, i)
 		}
 	}
+	results := make([]TestResult, len(selected))
+	tooltest.Parallel(len(selected), func(n int) { results[n] = s.runTest(ctx, c, selected[n]) })
 	return results
 }
 
@@ -71,40 +76,25 @@ func (s *Server) runTest(ctx context.Context, c *catalog.Catalog, i int) TestRes
 	if err != nil {
 		return TestResult{Name: test.Name, Kind: k, Target: target, Range: test.NameRange, Failures: []string{err.Error()}}
 	}
-	request := call.Request{
-		Kind: k, Name: target, Argument: test.Complete, Arguments: tooltest.Arguments(test), Caller: tooltest.Caller(test), Via: call.ViaTest,
-		Can: call.Capabilities{Form: true, URL: true, Sample: true, SampleTools: true, Roots: true},
-	}
-	mocks, start := tooltest.Mocks(test), s.options.Now()
-	result := s.runTestCall(ctx, on, request, mocks)
+	mocks, start, policies := tooltest.Mocks(test), s.options.Now(), map[string]string{}
+	result := s.pipeline.ExecuteTest(ctx, on, pipeline.TestCall{
+		Request: call.Request{
+			Kind: k, Name: target, Argument: test.Complete, Arguments: tooltest.Arguments(test), Caller: tooltest.Caller(test), Via: call.ViaTest,
+			Can: call.Capabilities{Form: true, URL: true, Sample: true, SampleTools: true, Roots: true},
+		},
+		Mocks: mocks,
+		Answers: func(asked []call.AskRequest) (map[string]json.RawMessage, bool) {
+			return tooltest.Answers(mocks, asked)
+		},
+		Decided: func(policy string, decision policylang.Outcome) { policies[policy] = decision.String() },
+	})
 	outcome := tooltest.Outcome{Value: result.Value, Content: result.Content, Reply: result.Reply}
 	if err := result.Err; err != nil {
 		outcome = tooltest.Outcome{Code: string(err.Code), Message: err.Message, DeniedBy: err.DeniedBy, Cause: err.Cause}
 	}
 	return TestResult{
-		Name: test.Name, Kind: k, Target: target, Range: test.NameRange,
+		Name: test.Name, Kind: k, Target: target, Range: test.NameRange, Policies: policies,
 		Failures: tooltest.Judge(&test.Expect, outcome, mocks), Notes: tooltest.Notes(mocks), Took: s.options.Now().Sub(start),
-	}
-}
-
-// runTestCall runs all legs of a test call, with a state store of its own that takes no capacity
-// from real calls.
-func (s *Server) runTestCall(ctx context.Context, on *catalog.Catalog, request call.Request, mocks *host.Mocks) call.Result {
-	states := &state.Lazy{Options: state.Options{Now: s.options.Now}, Logger: s.options.Logger}
-	defer func() { _ = states.Close() }() // the store is in memory
-	for {
-		result := s.pipeline.ExecuteTest(ctx, on, request, mocks, states)
-		if result.Ask == nil {
-			return result
-		}
-		answers, ok := tooltest.Answers(mocks, result.Ask.Requests)
-		switch {
-		case !ok:
-			return call.Result{Err: &call.Error{Code: call.ExecutionError, Message: "no mock responds to an input request of the script"}}
-		case ctx.Err() != nil:
-			return call.Result{Err: &call.Error{Code: call.ExecutionError, Message: "the test was canceled", Cause: ctx.Err()}}
-		}
-		request.Resume = &call.Resume{State: result.Ask.State, Responses: answers}
 	}
 }
 

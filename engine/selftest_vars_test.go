@@ -130,7 +130,7 @@ func stagedFiles(tests string) fstest.MapFS {
 
 func TestVarsOfATest_reachEveryPlaceAVariableIsRead(t *testing.T) {
 	s := server(t, engine.Options{Files: engine.Files{Tools: stagedFiles(stagedTests), Config: files("mcpd.hcl", staged), ConfigPath: "mcpd.hcl"}})
-	results, err := s.RunTests(t.Context(), "")
+	results, err := s.RunTests(t.Context(), nil)
 	if err != nil || len(results) != 8 {
 		t.Fatal(len(results), err)
 	}
@@ -174,7 +174,7 @@ test "cannot be" {
 		t.Fatal("the files were loaded with tests that fail")
 	}
 	lax := server(t, engine.Options{Files: engine.Files{Tools: stagedFiles(broken), Config: files("mcpd.hcl", strings.Replace(staged, "require_tests = true", "watch = false", 1)), ConfigPath: "mcpd.hcl"}})
-	results, err := lax.RunTests(t.Context(), "")
+	results, err := lax.RunTests(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +224,7 @@ func TestVarsOfATest_areBoundedInNumber(t *testing.T) {
 		fmt.Fprintf(&tests, "test \"n%d\" {\n  tool = \"typed\"\n  vars = { stage = \"s%d\" }\n  expect { output = \"s%d\" }\n}\n", i, i, i)
 	}
 	s := server(t, engine.Options{Files: engine.Files{Tools: stagedFiles(tests.String()), Config: files("mcpd.hcl", strings.Replace(staged, "require_tests = true", "watch = false", 1)), ConfigPath: "mcpd.hcl"}})
-	results, err := s.RunTests(t.Context(), "")
+	results, err := s.RunTests(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +268,7 @@ test "outside" {
   expect { denied_by = "inside" }
 }
 `)}})
-	results, err := s.RunTests(t.Context(), "")
+	results, err := s.RunTests(t.Context(), nil)
 	if err != nil || len(results) != 2 {
 		t.Fatal(len(results), err)
 	}

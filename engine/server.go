@@ -366,6 +366,12 @@ func (i inside) Explain(ctx context.Context, of pipeline.HypotheticalCall) (pipe
 	return i.server.pipeline.Explain(ctx, snap.catalog, of), nil
 }
 
+// Catalog returns the serving catalog. The server must have loaded.
+func (i inside) Catalog() *catalog.Catalog { return i.server.Snapshot().catalog }
+
+// Redact returns text without the values of secrets.
+func (i inside) Redact(text string) string { return i.server.brokers.Secrets.Redact(text) }
+
 // State returns the state store. It is opened at the first use; [Server.Close] closes it.
 func (i inside) State() (state.Store, error) { return i.server.states.Open() }
 

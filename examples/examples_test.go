@@ -63,7 +63,7 @@ func loadCopy(t *testing.T, folder string) (server *engine.Server, dir string) {
 // their number equals blocks.
 func passes(t *testing.T, server *engine.Server, blocks int) {
 	t.Helper()
-	results, err := server.RunTests(t.Context(), "")
+	results, err := server.RunTests(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

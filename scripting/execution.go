@@ -43,6 +43,8 @@ type execution struct {
 	stdout int
 	// stacks has the call stacks of errors that were created by host calls.
 	stacks map[*goja.Object][]goja.StackFrame
+	// ran has the statements that ran, for a program with coverage: see [Outcome.Ran].
+	ran []byte
 	// input is the decoded input of the call, once a part of it is needed.
 	input *goja.Object
 	// globals has the globals that exist once and are needed by others.
@@ -186,6 +188,14 @@ func (r *execution) body() (goja.Value, *Failure) {
 		return nil, r.failure
 	}
 	return value, nil
+}
+
+// recordStatement is the function of the global [compiler.RanName].
+func (r *execution) recordStatement(c goja.FunctionCall) goja.Value {
+	if n := c.Argument(0).ToInteger(); n >= 0 && n < int64(8*len(r.ran)) { // a script may use the global too
+		r.ran[n/8] |= 1 << (n % 8)
+	}
+	return goja.Undefined()
 }
 
 // recovered returns the outcome for a panic: of an interrupted script, or of a bug in the engine,

@@ -190,7 +190,7 @@ func (x *inline) Run(ctx context.Context, c Call, h Host) (out Outcome, err erro
 			out, err = r.recovered(bug)
 		}
 		r.finish()
-		out.Stdout = r.journal.stdout()
+		out.Stdout, out.Ran = r.journal.stdout(), r.ran
 		x.watchdog.Unwatch(r)
 	}()
 	x.watchdog.Watch(r)

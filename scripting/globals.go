@@ -134,6 +134,9 @@ func (r *execution) makeGlobal(name string) (goja.Value, error) {
 		return r.Data(r.Program.Vars, true)
 	case "uri", "value", "params":
 		return r.inputMember(name)
+	case compiler.RanName:
+		r.ran = make([]byte, (len(r.Program.Statements)+7)/8)
+		return r.Runtime.ToValue(r.recordStatement), nil
 	case "env":
 		// The host is called before the script starts; every replay gets the same value.
 		a, failure := r.callHostSync(OpEnv, []byte("{}"))

@@ -15,6 +15,14 @@ type Outcome struct {
 	// Stdout is the output of agent code in this run and earlier runs, however the call ended. Each
 	// line ends with a newline; [Limits.Stdout] limits the total. Other kinds have no output.
 	Stdout string
+	// Ran has a bit for each statement of a program with coverage, by its number: bit 0 of byte 0
+	// belongs to statement 0. It is set if the statement ran, and may be too short.
+	Ran []byte
+}
+
+// HasRun reports whether the statement with a number ran.
+func (o *Outcome) HasRun(statement int) bool {
+	return statement/8 < len(o.Ran) && o.Ran[statement/8]&(1<<(statement%8)) != 0
 }
 
 // ResultKind is the kind of a result, for callers that treat kinds differently.

@@ -55,6 +55,32 @@ func (p *Program) SemanticHash() [32]byte { return p.compiled.SemanticHash }
 // Size returns the size of the source in bytes: the script, its imports, and its variables.
 func (p *Program) Size() int { return p.compiled.Size }
 
+// WithCoverage returns the program compiled with coverage: the outcomes of its calls say which
+// statements ran ([Outcome.Ran]). It returns p if the program is agent code.
+func (p *Program) WithCoverage() (*Program, error) {
+	if p.Kind() == Code {
+		return p, nil
+	}
+	src := p.compiled.Source
+	src.Coverage, src.Trial = true, nil // it has compiled before
+	src.Import = func(path string) ([]byte, error) {
+		text, ok := p.compiled.Imported[path]
+		if !ok {
+			return nil, fs.ErrNotExist
+		}
+		return []byte(text.Body()), nil
+	}
+	covered, problems := Compile(src)
+	if covered == nil {
+		return nil, fmt.Errorf("compile %q with coverage: %w", p.Name(), problems)
+	}
+	return covered, nil
+}
+
+// Statements returns the ranges of the statements of a program with coverage, by their number.
+// A nested statement is one of its own.
+func (p *Program) Statements() []diag.Range { return p.compiled.Statements }
+
 // wireProgram is the encoding of a program for another process.
 type wireProgram struct {
 	Hash     [32]byte
@@ -70,13 +96,14 @@ type wireProgram struct {
 	BigInts  []string `json:",omitempty"`
 	// BigIntResult is [Source.BigIntResult].
 	BigIntResult bool              `json:",omitempty"`
+	Coverage     bool              `json:",omitempty"`
 	Files        map[string]string // the imported files
 }
 
 // MarshalBinary encodes the program for another process.
 func (p *Program) MarshalBinary() ([]byte, error) {
 	s := p.compiled.Source
-	w := wireProgram{p.compiled.Hash, s.Name, s.Kind, s.Language, s.Text, s.Path, s.Objects, s.Members, s.Vars, s.Inputs, s.BigInts, s.BigIntResult, map[string]string{}}
+	w := wireProgram{p.compiled.Hash, s.Name, s.Kind, s.Language, s.Text, s.Path, s.Objects, s.Members, s.Vars, s.Inputs, s.BigInts, s.BigIntResult, s.Coverage, map[string]string{}}
 	for path, text := range p.compiled.Imported {
 		w.Files[path] = text.Body()
 	}
@@ -94,7 +121,7 @@ func UnmarshalProgram(data []byte, t Transpiler) (*Program, error) {
 		return nil, fmt.Errorf("decode program: %w", err)
 	}
 	src := Source{
-		Name: w.Name, Kind: w.Kind, Language: w.Language, Text: w.Text, Path: w.Path, Objects: w.Objects, Members: w.Members, Vars: w.Vars, Inputs: w.Inputs, BigInts: w.BigInts, BigIntResult: w.BigIntResult,
+		Name: w.Name, Kind: w.Kind, Language: w.Language, Text: w.Text, Path: w.Path, Objects: w.Objects, Members: w.Members, Vars: w.Vars, Inputs: w.Inputs, BigInts: w.BigInts, BigIntResult: w.BigIntResult, Coverage: w.Coverage,
 		Transpiler: t,
 		Import: func(path string) ([]byte, error) {
 			body, ok := w.Files[path]

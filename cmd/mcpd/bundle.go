@@ -189,7 +189,7 @@ func tryBundle(ctx context.Context, e env, f *projectFlags, data []byte) error {
 		return err
 	}
 	defer s.Close(ctx)
-	results, err := s.RunTests(ctx, "")
+	results, err := s.RunTests(ctx, nil)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -12,104 +14,210 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/ops/watch"
 	"github.com/mcpd/mcpd/scripting/worker"
 )
 
+// testFlags are the flags of test.
+type testFlags struct {
+	files    projectFlags
+	run      string
+	only     *regexp.Regexp // of run; nil runs all tests
+	asJSON   bool
+	junit    string
+	coverage bool
+	watch    bool
+}
+
 func newTest(e env) *cobra.Command {
-	var f projectFlags
-	var asJSON bool
-	var only string
+	var f testFlags
 	cmd := &cobra.Command{
 		Use:   "test [DIR]",
 		Short: "Run the test blocks in the tool files",
-		Long: `Test runs the test blocks of the tool files. Tests do not use the network: mock blocks
-answer host calls. The exit code is 1 if a test fails, or if --run matches no test.`,
+		Long: `Test runs the test blocks of the tool files, several at once. Tests do not use the
+network: mock blocks answer host calls. The exit code is 1 if a test fails, or if --run
+matches no test.
+
+With --watch, mcpd runs the tests again each time a file is saved, until you press
+Ctrl-C.`,
 		Example: `  mcpd test
-  mcpd test --run customer`,
+  mcpd test --run customer
+  mcpd test --run '^(add|sub)$' --watch
+  mcpd test --coverage --junit report.xml`,
 		Args:              oneFolderArg,
 		ValidArgsFunction: completeFolder,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.takeFolderArg(args); err != nil {
+			if err := f.files.takeFolderArg(args); err != nil {
 				return err
 			}
-			return test(cmd, e, &f, only, asJSON)
+			if err := f.check(); err != nil {
+				return err
+			}
+			return test(cmd.Context(), e, &f)
 		},
 	}
-	cmd.Flags().StringVar(&only, "run", "", "run only tests with `TEXT` in the name of the test or of its tool")
-	_ = cmd.RegisterFlagCompletionFunc("run", completeListed(e, &f))
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the results as JSON")
-	f.add(cmd)
+	cmd.Flags().StringVar(&f.run, "run", "", "run only tests with a match of `REGEXP` in the name of the test or of its tool")
+	_ = cmd.RegisterFlagCompletionFunc("run", completeListed(e, &f.files))
+	cmd.Flags().BoolVar(&f.watch, "watch", false, "run the tests again after each change of the files")
+	cmd.Flags().BoolVar(&f.coverage, "coverage", false, "print which statements of scripts ran, and which policies decided")
+	cmd.Flags().StringVar(&f.junit, "junit", "", "also write the results to `FILE`, as JUnit XML")
+	_ = cmd.MarkFlagFilename("junit", "xml")
+	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print the results as JSON")
+	f.files.add(cmd)
 	return cmd
 }
 
-func test(cmd *cobra.Command, e env, f *projectFlags, only string, asJSON bool) error {
-	x, _ := executor(e, executorWorker, worker.Options{}, slog.New(slog.NewTextHandler(e.stderr, nil)))
-	s, err := f.open(e, engine.Options{Scripts: engine.Scripts{Executor: x}, Mode: engine.Offline})
+func (f *testFlags) check() (err error) {
+	if f.watch && f.asJSON {
+		return usageError("--watch and --json exclude each other")
+	}
+	if f.run == "" {
+		return nil
+	}
+	if f.only, err = regexp.Compile(f.run); err != nil {
+		return usageError("--run takes a regular expression (RE2): %v", err)
+	}
+	return nil
+}
+
+// selects reports whether --run selects a test.
+func (f *testFlags) selects(name, target string) bool {
+	return f.only == nil || f.only.MatchString(name) || f.only.MatchString(target)
+}
+
+// test loads the files and runs their tests, once or after each change.
+func test(ctx context.Context, e env, f *testFlags) error {
+	logger := slog.New(slog.NewTextHandler(e.stderr, nil))
+	x, _ := executor(e, executorWorker, worker.Options{}, logger)
+	var covered *coverage
+	if f.coverage {
+		covered = newCoverage(x)
+		x = covered
+	}
+	s, err := f.files.open(e, engine.Options{Scripts: engine.Scripts{Executor: x}, Mode: engine.Offline})
 	if err != nil {
 		return err
 	}
-	defer s.Close(cmd.Context())
-	if err := f.load(cmd.Context(), e, s, asJSON); err != nil {
+	defer s.Close(ctx)
+	if f.watch {
+		return f.runOnChanges(ctx, e, logger, s, covered)
+	}
+	if err := f.files.load(ctx, e, s, f.asJSON); err != nil {
 		return err
 	}
-	results, err := s.RunTests(cmd.Context(), only)
+	return f.runTests(ctx, e, s, covered)
+}
+
+// runOnChanges runs the tests, and again after each change, until a signal to stop. Files with
+// errors and failed tests do not end it.
+func (f *testFlags) runOnChanges(ctx context.Context, e env, logger *slog.Logger, s *engine.Server, covered *coverage) error {
+	stopped, reload, stop := e.service.signals()
+	defer stop()
+	watcher, err := watch.New(f.files.watched(e, logger))
+	if err != nil {
+		return findingsError("watch files: %v", err)
+	}
+	watching, cancel := context.WithCancel(stopped)
+	ended := make(chan error, 1)
+	go func() { ended <- watcher.Run(watching) }()
+	defer func() { <-ended }()
+	defer cancel()
+	change := engine.Change{All: true}
+	for {
+		report, err := s.Reload(ctx, change)
+		if printErr := printProblems(e, report); printErr != nil {
+			return printErr
+		}
+		if err = loadError(report, f.files.config, err); err == nil {
+			covered.forget()
+			err = f.runTests(ctx, e, s, covered)
+		}
+		if err != nil && err.Error() != "" {
+			fmt.Fprintf(e.stderr, "mcpd: %s\n", sanitize(err.Error()))
+		}
+		fmt.Fprintln(e.stderr, "waiting for changes; press Ctrl-C to stop")
+		select {
+		case <-stopped.Done():
+			return nil
+		case <-reload:
+			change = engine.Change{All: true}
+		case seen, ok := <-watcher.Changes():
+			if !ok {
+				return nil
+			}
+			change = f.files.changeOf(seen)
+		}
+	}
+}
+
+// runTests runs the tests of the loaded files and prints the results.
+func (f *testFlags) runTests(ctx context.Context, e env, s *engine.Server, covered *coverage) error {
+	results, err := s.RunTests(ctx, f.selects)
 	if err != nil {
 		return err
 	}
-	failed := 0
-	for _, r := range results {
-		if !r.Passed() {
-			failed++
+	if f.junit != "" {
+		text, err := junitReport(results)
+		if err == nil {
+			err = e.disk.writeFile(f.junit, text, os.FileMode(0o644))
+		}
+		if err != nil {
+			return usageError("write the JUnit report: %v", err)
 		}
 	}
-	if asJSON {
-		err = printJSON(e.text(), testReport(results, failed))
-	} else {
-		err = printTests(e, results, failed)
-		if len(results) == 0 && only == "" {
-			_, err = fmt.Fprintf(e.stdout, "no tests found in %s; add test blocks to its files\n", f.tools)
+	report := reportOf(results)
+	if covered != nil {
+		if report.Coverage, err = covered.report(s, results); err != nil {
+			return err
 		}
+	}
+	switch {
+	case f.asJSON:
+		err = printJSON(e.text(), report)
+	case len(results) > 0:
+		if err = printTests(e, results, report.Failed); err == nil && report.Coverage != nil {
+			err = report.Coverage.print(e)
+		}
+	case f.only == nil:
+		_, err = fmt.Fprintf(e.stdout, "no tests found in %s; add test blocks to its files\n", f.files.tools)
 	}
 	switch {
 	case err != nil:
 		return err
-	case failed > 0:
+	case report.Failed > 0:
 		return &exitError{code: exitFindings}
 	case len(results) == 0:
-		return noTests(cmd.Context(), s, f.tools, only)
+		return f.noTests(ctx, s)
 	}
 	return nil
 }
 
 // noTests returns an error if no test was run though --run or a test block was
 // expected.
-func noTests(ctx context.Context, s *engine.Server, folder, only string) error {
+func (f *testFlags) noTests(ctx context.Context, s *engine.Server) error {
 	// A canceled run returns the names of all tests.
 	over, cancel := context.WithCancel(ctx)
 	cancel()
-	all, err := s.RunTests(over, "")
+	all, err := s.RunTests(over, nil)
 	switch {
 	case err != nil:
 		return err
-	case len(all) == 0 && only == "":
+	case len(all) == 0 && f.only == nil:
 		return nil
 	case len(all) == 0:
-		return findingsError("no file in %s has a test block", folder)
+		return findingsError("no file in %s has a test block", f.files.tools)
 	}
 	var names []string
 	for _, r := range all {
 		names = append(append(names, r.Target, r.Name), strings.Fields(r.Name)...)
 	}
-	if hint := diag.DidYouMean(only, names); hint != "" {
-		return findingsError("no test or tested tool has %q in its name; %s", only, hint)
+	if hint := diag.DidYouMean(f.run, names); hint != "" {
+		return findingsError("no test or tested tool has %q in its name; %s", f.run, hint)
 	}
-	return findingsError("no test or tested tool has %q in its name; without --run, all %d tests run", only, len(all))
+	return findingsError("no test or tested tool has %q in its name; without --run, all %d tests run", f.run, len(all))
 }
 
 func printTests(e env, results []engine.TestResult, failed int) error {
-	if len(results) == 0 {
-		return nil
-	}
 	for _, r := range results {
 		mark := "ok  "
 		if !r.Passed() {
@@ -132,24 +240,34 @@ func printTests(e env, results []engine.TestResult, failed int) error {
 	return err
 }
 
-func testReport(results []engine.TestResult, failed int) any {
-	type row struct {
-		Name     string   `json:"name"`
-		Tool     string   `json:"tool"`
-		Kind     string   `json:"kind"`
-		Passed   bool     `json:"passed"`
-		Failures []string `json:"failures"`
-		Notes    []string `json:"notes"`
-		TookMS   float64  `json:"took_ms"`
-		Where    string   `json:"where"`
-	}
-	rows := make([]row, len(results))
+// testReport is the JSON output of test.
+type testReport struct {
+	Passed   int             `json:"passed"`
+	Failed   int             `json:"failed"`
+	Tests    []testRow       `json:"tests"`
+	Coverage *coverageReport `json:"coverage,omitempty"`
+}
+
+type testRow struct {
+	Name     string   `json:"name"`
+	Tool     string   `json:"tool"`
+	Kind     string   `json:"kind"`
+	Passed   bool     `json:"passed"`
+	Failures []string `json:"failures"`
+	Notes    []string `json:"notes"`
+	TookMS   float64  `json:"took_ms"`
+	Where    string   `json:"where"`
+}
+
+func reportOf(results []engine.TestResult) testReport {
+	report := testReport{Tests: make([]testRow, len(results))}
 	for i, r := range results {
-		rows[i] = row{r.Name, r.Target, r.Kind.String(), r.Passed(), append([]string{}, r.Failures...), append([]string{}, r.Notes...), float64(r.Took) / float64(time.Millisecond), r.Range.String()}
+		report.Tests[i] = testRow{r.Name, r.Target, r.Kind.String(), r.Passed(), append([]string{}, r.Failures...), append([]string{}, r.Notes...), float64(r.Took) / float64(time.Millisecond), r.Range.String()}
+		if r.Passed() {
+			report.Passed++
+		} else {
+			report.Failed++
+		}
 	}
-	return struct {
-		Passed int   `json:"passed"`
-		Failed int   `json:"failed"`
-		Tests  []row `json:"tests"`
-	}{len(results) - failed, failed, rows}
+	return report
 }

@@ -74,7 +74,7 @@ func TestExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close(context.Background()) })
-	results, err := server.RunTests(t.Context(), "")
+	results, err := server.RunTests(t.Context(), nil)
 	if err != nil || len(results) != 1 || len(results[0].Failures) > 0 {
 		t.Errorf("got %+v, %v, want one test that passes", results, err)
 	}

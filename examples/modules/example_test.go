@@ -37,7 +37,7 @@ func TestScript_grantedBooks(t *testing.T) {
 }
 
 func TestExample(t *testing.T) {
-	results, err := start(t).RunTests(t.Context(), "")
+	results, err := start(t).RunTests(t.Context(), nil)
 	if err != nil || len(results) != 2 {
 		t.Fatalf("got %d tests, %v, want 2", len(results), err)
 	}

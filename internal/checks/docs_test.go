@@ -377,7 +377,7 @@ func printed(t *testing.T, report engine.Report) string {
 // runTests runs all test blocks of a server, and reports those that fail.
 func runTests(t *testing.T, server *engine.Server, where string) []engine.TestResult {
 	t.Helper()
-	results, err := server.RunTests(t.Context(), "")
+	results, err := server.RunTests(t.Context(), nil)
 	if err != nil {
 		t.Errorf("%s: %v", where, err)
 	}

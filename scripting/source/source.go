@@ -93,6 +93,9 @@ type Source struct {
 	// error, the script is not compiled, and the error is reported to the author. It may be called
 	// for several scripts at once. Package worker has a Trial that compiles in another process.
 	Trial func(Source) error
+	// Coverage makes the outcomes of calls say which statements ran. Such a script is slower. Agent
+	// code has no coverage.
+	Coverage bool
 	// Transpiler compiles TypeScript, import declarations, async generators and for await. Without
 	// one, such a script is an error. Package extensions/typescript has one.
 	Transpiler Transpiler

@@ -9,10 +9,8 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/base/lazyctx"
-	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/execution/suspend"
-	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -83,17 +81,4 @@ func (x *execution) planCalls(ctx context.Context, r catalog.DryRunner, pause su
 		writes = []catalog.PlannedCall{}
 	}
 	return writes, nil
-}
-
-// ExecuteTest runs one leg of a call for a test block, on any catalog. Mocks replace host calls,
-// and states stores the call between its legs. No hook fires, no limit is charged, and nothing is
-// logged.
-func (p *Pipeline) ExecuteTest(ctx context.Context, c *catalog.Catalog, req call.Request, mocks *host.Mocks, states *state.Lazy) call.Result {
-	x := p.newExecution(c, req)
-	x.mocks, x.states = mocks, states
-	result, err := x.runStages(ctx)
-	if err != nil {
-		return call.Result{Err: err}
-	}
-	return result
 }

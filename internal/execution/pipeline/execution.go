@@ -19,6 +19,7 @@ import (
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/ops/audit"
+	"github.com/mcpd/mcpd/policylang"
 )
 
 // execution is one call in the pipeline. It belongs to the goroutine of the call.
@@ -102,6 +103,8 @@ type overrides struct {
 	mocks *host.Mocks
 	// explainer records policy decisions of an explained call; nil for a real call.
 	explainer *explainer
+	// decided is called with each policy that decided about a test call; nil for any other call.
+	decided func(policy string, decision policylang.Outcome)
 	// dryRun is set for a call in a dry run of agent code; nil for a real call.
 	dryRun *dryRun
 	// cannotAsk: an enclosing call cannot be suspended, so this one cannot request input.

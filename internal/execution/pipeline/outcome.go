@@ -174,7 +174,7 @@ func (x *execution) evaluateResultPolicies(ctx context.Context, rules []catalog.
 		if !both || rule.ReadsContent {
 			decision = rule.Compiled.Decide(ctx, facts)
 		}
-		x.explainer.record(len(x.entry.Rules)+i, decision)
+		x.recordDecision(len(x.entry.Rules)+i, rule, decision)
 		if decision.Outcome == policylang.Deny {
 			return x.denied(ctx, rule, decision)
 		}

@@ -111,7 +111,7 @@ func (x *execution) prepareArguments(ctx context.Context, facts policylang.Input
 }
 
 func (x *execution) evaluateStatic(ctx context.Context, facts policylang.Input) *call.Error {
-	denier, decision, covered := x.entry.DecideStatic(ctx, facts, x.explainer.recordStatic())
+	denier, decision, covered := x.entry.DecideStatic(ctx, facts, x.recordStatic())
 	switch {
 	case denier != nil:
 		return x.denied(ctx, denier, decision)
@@ -157,7 +157,7 @@ func (x *execution) evaluatePolicies(ctx context.Context, facts policylang.Input
 			continue
 		}
 		decision := p.Compiled.Decide(ctx, facts)
-		x.explainer.record(i, decision)
+		x.recordDecision(i, p, decision)
 		switch decision.Outcome {
 		case policylang.Deny:
 			return x.denied(ctx, p, decision)

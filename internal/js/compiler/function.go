@@ -127,6 +127,10 @@ func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) 
 		p.MissingNames = c.missingNames(found)
 		c.declareAssigned(function, found.undeclared)
 	}
+	if c.src.Coverage && c.src.Kind != source.Code {
+		p.Statements = c.addCoverage(function)
+		p.Parameters = append(p.Parameters, RanName)
+	}
 	disableFolding(function.Body)
 	setParameters(function, p.Parameters)
 	p.Code = c.code(tree)
@@ -197,6 +201,9 @@ func (c *compilation) hashSource() {
 	if len(s.BigInts) > 0 || s.BigIntResult {
 		places, _ := json.Marshal(s.BigInts)
 		c.hashPart(string(places) + strconv.FormatBool(s.BigIntResult))
+	}
+	if s.Coverage {
+		c.hashPart("coverage")
 	}
 	c.hashPart(string([]byte{byte(s.Kind), byte(s.Language)}))
 	for _, part := range []string{s.Text.File(), s.Path} {

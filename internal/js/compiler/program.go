@@ -41,6 +41,8 @@ type Program struct {
 	Source       source.Source
 	Imported     map[string]diag.Text
 	Size         int
+	// Statements are the ranges of the statements by their number, for a source with coverage.
+	Statements []diag.Range
 }
 
 // CanUse reports whether the script can reach the global name, so that callers need not encode
