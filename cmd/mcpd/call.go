@@ -15,6 +15,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/ops/tooltest"
 	"github.com/mcpd/mcpd/scripting"
 	"github.com/mcpd/mcpd/scripting/worker"
 	"github.com/mcpd/mcpd/serve"
@@ -31,6 +32,8 @@ type callFlags struct {
 	raw               bool
 	// answers holds the values of --answer.
 	answers []string
+	// record is the file that gets a test of the call; "" for none.
+	record string
 }
 
 func newCall(e env) *cobra.Command {
@@ -48,14 +51,21 @@ that content.
 If the call needs an approval or input, mcpd asks at the terminal. --answer KEY=JSON
 answers on the command line: true accepts and false declines; an object fills in a
 form; a string is the response of a model; a list holds the URIs of roots. Without a
-terminal, a missing answer is an error that names its key.`,
+terminal, a missing answer is an error that names its key.
+
+--record FILE appends a test to a file of the tools directory: the call with its result,
+and mocks with the answers of its hosts. Values of secrets are replaced.`,
 		Example: `  mcpd call add a=2 b=3
   mcpd call get_customer --json '{"customer_id": "C-1042"}'
   mcpd call add a=2 b=3 --url http://127.0.0.1:8080
-  mcpd call wipe disk=sda --answer approval=true`,
+  mcpd call wipe disk=sda --answer approval=true
+  mcpd call get_customer customer_id=C-1042 --record tools.d/customer_test.hcl`,
 		Args: needs(1, math.MaxInt, "name a tool: mcpd call TOOL [NAME=VALUE...]; mcpd list shows them"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.checkJSON(cmd); err != nil {
+				return err
+			}
+			if err := f.checkRecord(e); err != nil {
 				return err
 			}
 			if f.url != "" {
@@ -67,6 +77,8 @@ terminal, a missing answer is an error that names its key.`,
 	f.addArguments(cmd, "a tool")
 	cmd.Flags().StringArrayVar(&f.answers, "answer", nil, "answer the input request KEY with `KEY=JSON`")
 	cmd.Flags().BoolVar(&f.raw, "raw", false, "print the response or error of the REST API as JSON")
+	cmd.Flags().StringVar(&f.record, "record", "", "append a test of the call, with mocks, to `FILE` in the tools directory")
+	_ = cmd.MarkFlagFilename("record", "hcl")
 	f.add(cmd, "call")
 	cmd.ValidArgsFunction = completeTools(e, &f.files, &f)
 	return cmd
@@ -147,6 +159,11 @@ func (f *callFlags) run(ctx context.Context, e env, agent string, answers *answe
 		logger = slog.New(quiet)
 	}
 	x, _ := executor(e, executorWorker, worker.Options{}, logger)
+	var recorded *recordedCall
+	if f.record != "" {
+		recorded = &recordedCall{recording: tooltest.Record(x)}
+		x = recorded.recording
+	}
 	s, err := f.files.open(e, engine.Options{Logger: logger, LogRedactor: &f.log.redactor, Scripts: engine.Scripts{Executor: x}})
 	if err != nil {
 		return call.Result{}, err
@@ -166,8 +183,19 @@ func (f *callFlags) run(ctx context.Context, e env, agent string, answers *answe
 		if err != nil {
 			return call.Result{}, err
 		}
+		if recorded != nil {
+			for _, asked := range result.Ask.Requests {
+				recorded.recording.Answer(asked, responses[asked.Key])
+			}
+		}
 		request.Resume = &call.Resume{State: result.Ask.State, Responses: responses}
 		result = s.Execute(ctx, request)
+	}
+	if recorded != nil {
+		recorded.request, recorded.result = request, result
+		if err := recorded.write(ctx, e, f, s); err != nil {
+			return call.Result{}, err
+		}
 	}
 	if result.Err != nil {
 		err = quiet.tell(ctx, result.Err.Message)

@@ -49,6 +49,8 @@ type RunHost struct {
 	Metrics observe.Metrics
 	// Mocks replace the brokers in tests. Logs of tests are dropped.
 	Mocks *Mocks
+	// Recorder records the operations of the run; nil records nothing.
+	Recorder *Recorder
 }
 
 // The payloads of the operations (package scripting).
@@ -78,14 +80,18 @@ type (
 )
 
 // Do carries out one operation.
-func (h *RunHost) Do(ctx context.Context, seq int, op string, payload []byte) ([]byte, error) {
+func (h *RunHost) Do(ctx context.Context, seq int, op string, payload []byte) (answer []byte, err error) {
+	if h.Recorder != nil {
+		n := h.Recorder.begin(h, op, payload)
+		defer func() { h.Recorder.end(n, h, op, payload, answer, err) }()
+	}
 	if !scripting.IsNotification(op) {
 		ctx = observe.Request{ID: h.RequestID, Call: h.ID}.In(ctx) // for log records
 		if h.Metrics != nil {
 			return h.instrumented(ctx, op, payload)
 		}
 	}
-	answer, err := h.do(ctx, op, payload)
+	answer, err = h.do(ctx, op, payload)
 	return answer, onlyForHTTP(op, err)
 }
 

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const recordConfig = `
+secret "token" { env = "TOKEN" }
+secret "key" {
+  env    = "KEY"
+  reveal = true
+}
+policy "small" {
+  tools  = ["order"]
+  deny   = "args.count > 100"
+  reason = "Too many."
+}
+`
+
+// recordTools use every kind of grant.
+const recordTools = `
+tool "rate" {
+  input "kind" { type = string }
+  allow {
+    http "rates" {
+      hosts            = ["%[1]s"]
+      private_networks = true
+    }
+  }
+  run = <<JS
+    return (await http.rates.get("http://%[1]s/rate")).json();
+  JS
+}
+
+tool "order" {
+  timeout = "30s"
+  input "name" { type = string }
+  input "count" { type = integer }
+  input "pin" {
+    type      = string
+    sensitive = true
+    default   = "none"
+  }
+  allow {
+    http "shop" {
+      hosts            = ["%[1]s"]
+      private_networks = true
+      methods          = ["GET", "POST"]
+      header "Authorization" { value = "Bearer ${secret.token}" }
+    }
+    fs "notes" {
+      root = "../notes"
+      mode = "rw"
+    }
+    kv "seen" { scope = "server" }
+    sql "shop" {
+      driver = "sqlite"
+      dsn    = "../shop.db"
+      statement "price" { query = "SELECT 2.5 AS price, :name AS name, NULL AS note" }
+      statement "none" { query = "SELECT 1 AS one WHERE false" }
+    }
+    exec "say" {
+      path = "/bin/echo"
+      argv = ["{text}"]
+      param "text" { pattern = "[a-z ]+" }
+    }
+    env { names = ["REGION"] }
+    secrets { names = ["key"] }
+    call { tools = ["rate"] }
+    ask { elicit = true }
+  }
+  run = <<JS
+    const { name, count } = input;
+    const stock = (await http.shop.get("http://%[1]s/stock?name=" + encodeURIComponent(name))).json();
+    const made = await http.shop.post("http://%[1]s/orders", { json: { name, count } });
+    const none = await sql.shop.query("none");
+    const [row] = await sql.shop.query("price", { name });
+    const before = await kv.seen.get(name);
+    await kv.seen.put(name, { count });
+    const total = await kv.seen.incr("total", count);
+    let lines = [];
+    try {
+      lines = await fs.notes.lines("log.txt");
+    } catch (error) {
+      if (error.code !== "NOT_FOUND") throw error;
+    }
+    await fs.notes.writeText("log.txt", [...lines, name].join("\n") + "\n");
+    const said = await exec.say({ text: "two words" });
+    const { factor } = await tools.rate({ kind: "std" });
+    const answer = await elicit({ message: "Sure?", schema: { type: "object", properties: { why: { type: "string" } } } });
+    return {
+      stock, status: made.status, price: row, none, before: before ?? null, total, lines, said: said.stdout, factor,
+      region: env.REGION, why: answer.content.why, key: secrets.key.length > 0, "odd key": "${a} %%{b} \u202e\"",
+    };
+  JS
+}
+
+tool "now" {
+  run = "return { at: Date.now(), name: 'x' };"
+}
+
+tool "fails" {
+  allow {
+    secrets { names = ["key"] }
+  }
+  run = <<JS
+    throw new ToolError("no " + secrets.key);
+  JS
+}
+`
+
+// Records calls with answers of every kind of host. The tests pass at once, are formatted, and
+// have no value of a secret or of a sensitive input.
+func TestCall_record(t *testing.T) {
+	t.Parallel()
+	const token, key, pin = "tok-4f1c2b9a7d", "key-93ab51cc02", "pin-771204"
+	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/rate" {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, `{"factor": 1.25}`)
+			return
+		}
+		if r.Header.Get("Authorization") != "Bearer "+token {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		w.Header().Set("Set-Cookie", "session="+token)
+		w.Header().Set("X-Debug", "Bearer "+token)
+		body, _ := io.ReadAll(r.Body)
+		if r.Method == http.MethodPost {
+			w.WriteHeader(http.StatusCreated)
+		}
+		fmt.Fprintf(w, `{"name": %q, "left": 12345678901, "echo": %q, "auth": %q}`, r.URL.Query().Get("name"), body, r.Header.Get("Authorization"))
+	}))
+	defer shop.Close()
+	dir := t.TempDir()
+	for _, folder := range []string{"tools.d", "notes"} {
+		if err := os.Mkdir(filepath.Join(dir, folder), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range map[string]string{"mcpd.hcl": recordConfig, "shop.db": "", "tools.d/order.hcl": fmt.Sprintf(recordTools, strings.TrimPrefix(shop.URL, "http://"))} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := []string{"TOKEN=" + token, "KEY=" + key, "REGION=eu", "HOME=" + dir, "XDG_STATE_HOME=" + filepath.Join(dir, ".state"), "PATH=" + os.Getenv("PATH")}
+	file := filepath.Join(dir, "tools.d", "recorded.hcl")
+	record := func(code int, said string, args ...string) string {
+		t.Helper()
+		got, stdout, stderr := inProcess(t, dir, env, append([]string{"call", "--record", "tools.d/recorded.hcl"}, args...)...)
+		if got != code || !strings.Contains(stderr, said) {
+			t.Errorf("mcpd call %v exited with %d, want %d and %q\n%s%s", args, got, code, said, stdout, stderr)
+		}
+		return stderr
+	}
+	order := []string{"order", "name=blue lamp", "count=3", "pin=" + pin, "--answer", `elicit={"why":"a gift"}`}
+	if said := record(exitOK, `recorded test "recorded call of order" in tools.d/recorded.hcl`, order...); strings.Contains(said, "note:") {
+		t.Errorf("the result is not part of the test:\n%s", said)
+	}
+	record(exitOK, `recorded test "recorded call of order 2"`, order...)
+	record(exitFindings, `recorded test "recorded call of order 3"`, "order", "name=lamp", "count=101")
+	record(exitOK, "the test accepts every result", "now")
+	record(exitFindings, `recorded test "recorded call of fails"`, "fails")
+	record(exitFindings, `recorded test "recorded call of order 4"`, "order", "name=lamp", "count=three")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, value := range []string{token, key, pin, "Set-Cookie", "set-cookie", "X-Debug", "x-debug", "Authorization"} {
+		if strings.Contains(string(text), value) {
+			t.Errorf("the file contains %s", value)
+		}
+	}
+	for _, part := range []string{
+		`mock "http.shop" "GET /stock?name=blue%20lamp"`, `mock "http.shop" "POST /orders"`, `status = 201`, `mock "sql.shop" "price"`,
+		`mock "fs.notes" "lines log.txt"`, `error = "NOT_FOUND"`, `mock "exec.say" "\"two words\""`, `mock "tools" "rate"`, `mock "env" "REGION"`, `mock "elicit" "elicit"`,
+		`mock "secrets" "key"`, `"odd key" = "$${a} %%{b} \u202e\""`, `denied_by = "small"`, `error = "INVALID_INPUT"`, `pin = "[sensitive]"`,
+	} {
+		if !strings.Contains(string(text), part) {
+			t.Errorf("the file lacks %s", part)
+		}
+	}
+	if code, stdout, stderr := inProcess(t, dir, []string{"HOME=" + dir}, "test"); code != exitOK || !strings.Contains(stdout, "6 passed, 0 failed") || strings.Contains(stdout, "note:") {
+		t.Errorf("mcpd test exited with %d\n%s%s", code, stdout, stderr)
+	}
+	if code, stdout, stderr := inProcess(t, dir, nil, "fmt", "--check"); strings.Contains(stdout, "recorded.hcl") {
+		t.Errorf("mcpd fmt --check exited with %d\n%s%s", code, stdout, stderr)
+	}
+	if t.Failed() {
+		t.Logf("the file:\n%s", text)
+	}
+}
+
+// A call whose test cannot pass leaves the file as it was. Files that mcpd test would not read
+// are refused.
+func TestCall_recordRefused(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		calls++
+		fmt.Fprint(w, calls)
+	}))
+	defer site.Close()
+	s := newSandbox(t)
+	const before = "# Recorded tests.\n"
+	s.write(t, "tools.d/recorded.hcl", before)
+	s.write(t, "tools.d/poll.hcl", fmt.Sprintf(`tool "poll" {
+  allow {
+    http "site" {
+      hosts            = ["%[1]s"]
+      private_networks = true
+    }
+  }
+  run = <<JS
+    const get = async () => (await http.site.get("http://%[1]s/")).text();
+    const first = await get();
+    if (first === await get()) throw new ToolError("it does not count");
+    return first;
+  JS
+}
+`, strings.TrimPrefix(site.URL, "http://")))
+	code, _, stderr := s.run(t, nil, "call", "poll", "--record", "tools.d/recorded.hcl")
+	for _, want := range []string{"the call was not recorded, because its test would fail", "it does not count", "http.site GET / was answered differently each time"} {
+		if code != exitFindings || !strings.Contains(stderr, want) {
+			t.Errorf("exit code %d without %q:\n%s", code, want, stderr)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(s.dir, "tools.d", "recorded.hcl")); err != nil || string(text) != before {
+		t.Errorf("the file contains %q, %v", text, err)
+	}
+	for _, file := range []string{"recorded.hcl", "tools.d/recorded.txt", "tools.d/../x.hcl"} {
+		if code, _, stderr := s.run(t, nil, "call", "poll", "--record", file); code != exitUsage || !strings.Contains(stderr, "--record takes a .hcl file in the tools directory ./tools.d") {
+			t.Errorf("--record %s: exit code %d\n%s", file, code, stderr)
+		}
+	}
+}

@@ -1,0 +1,240 @@
+package tooltest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/host"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// Recording is an executor that records the host calls of a tool as mocks.
+type Recording struct {
+	scripting.Executor
+	recorder host.Recorder
+	answers  []host.Recorded
+}
+
+// Record returns an executor that runs calls with x. It records the tool that a client calls, and
+// not the tools that this tool calls.
+func Record(x scripting.Executor) *Recording { return &Recording{Executor: x} }
+
+// Run runs a call.
+func (r *Recording) Run(ctx context.Context, c scripting.Call, h scripting.Host) (scripting.Outcome, error) {
+	if run, ok := h.(*host.RunHost); ok && c.Depth == 0 && run.CallerKind == call.Tools.String() && run.Mocks == nil {
+		run.Recorder = &r.recorder
+	}
+	return r.Executor.Run(ctx, c, h)
+}
+
+// Answer records the response of the client to an input request.
+func (r *Recording) Answer(asked call.AskRequest, response json.RawMessage) {
+	object := map[string]string{"elicitation/create": "elicit", "sampling/createMessage": "sample", "roots/list": "roots"}[asked.Method]
+	r.recorder.AddCall(object, asked.Key)
+	r.answers = append(r.answers, host.Recorded{Object: object, Request: asked.Key, JSON: response})
+}
+
+// Notes returns what the recorded test cannot repeat.
+func (r *Recording) Notes() []string { return r.recorder.Notes() }
+
+// RecordedCall is the call of a recorded test. All its values may be written to a file.
+type RecordedCall struct {
+	// Name is the name of the test.
+	Name      string
+	Tool      string
+	Arguments json.RawMessage
+	Principal identity.Principal
+	// Agent is the id of the agent; "" leaves it out.
+	Agent  string
+	Result call.Result
+	// AnyOutput makes the test of a successful call expect the host calls instead of the result.
+	AnyOutput bool
+}
+
+// Block returns the test block of a call, in HCL that is not yet formatted.
+func (r *Recording) Block(c RecordedCall) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "test %s {\n  tool = %s\n", quoteHCL(c.Name), quoteHCL(c.Tool))
+	if len(c.Arguments) > 0 && string(c.Arguments) != "{}" {
+		fmt.Fprintf(&b, "  input = %s\n", valueHCL(c.Arguments))
+	}
+	fmt.Fprintf(&b, "  principal = { id = %s, kind = %s }\n", quoteHCL(c.Principal.ID), quoteHCL(string(c.Principal.Kind)))
+	if c.Agent != "" {
+		fmt.Fprintf(&b, "  agent = { agent_id = %s }\n", quoteHCL(c.Agent))
+	}
+	for _, m := range slices.Concat(r.recorder.Mocks(), r.answers) {
+		writeMock(&b, m)
+	}
+	b.WriteString("\n  expect {\n")
+	r.writeExpectations(&b, c)
+	b.WriteString("  }\n}\n")
+	return b.String()
+}
+
+func writeMock(b *strings.Builder, m host.Recorded) {
+	fmt.Fprintf(b, "\n  mock %s %s {\n", quoteHCL(m.Object), quoteHCL(m.Request))
+	if m.Status != 0 && m.Status != 200 {
+		fmt.Fprintf(b, "    status = %d\n", m.Status)
+	}
+	if len(m.Headers) > 0 {
+		b.WriteString("    headers = {\n")
+		for _, name := range slices.Sorted(maps.Keys(m.Headers)) {
+			fmt.Fprintf(b, "      %s = %s\n", quoteHCL(name), quoteHCL(m.Headers[name]))
+		}
+		b.WriteString("    }\n")
+	}
+	switch {
+	case m.Error != "":
+		fmt.Fprintf(b, "    error = %s\n", quoteHCL(m.Error))
+	case m.JSON != nil:
+		fmt.Fprintf(b, "    json = %s\n", valueHCL(m.JSON))
+	case m.Text != nil:
+		fmt.Fprintf(b, "    text = %s\n", quoteHCL(*m.Text))
+	}
+	b.WriteString("  }\n")
+}
+
+func (r *Recording) writeExpectations(b *strings.Builder, c RecordedCall) {
+	if err := c.Result.Err; err != nil {
+		fmt.Fprintf(b, "    error = %s\n", quoteHCL(string(err.Code)))
+		if err.DeniedBy != "" && !strings.HasPrefix(err.DeniedBy, "(") {
+			fmt.Fprintf(b, "    denied_by = %s\n", quoteHCL(err.DeniedBy))
+		}
+		return
+	}
+	hasValue := len(c.Result.Value) > 0 && string(c.Result.Value) != "null"
+	switch {
+	case c.AnyOutput || !hasValue && len(c.Result.Content) == 0:
+		var calls []string
+		for _, one := range r.recorder.Calls() {
+			calls = append(calls, "      "+quoteHCL(one)+",\n")
+		}
+		fmt.Fprintf(b, "    calls = [\n%s    ]\n", strings.Join(calls, ""))
+	case hasValue:
+		fmt.Fprintf(b, "    output = %s\n", valueHCL(c.Result.Value))
+	default:
+		fmt.Fprintf(b, "    text = %s\n", quoteHCL(textOf(c.Result.Content)))
+	}
+}
+
+// quoteHCL returns a string literal of HCL.
+func quoteHCL(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for i, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\r':
+			b.WriteString(`\r`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case (r == '$' || r == '%') && strings.HasPrefix(s[i+1:], "{"):
+			b.WriteRune(r)
+			b.WriteRune(r)
+		case r > 0xffff && !unicode.IsPrint(r):
+			fmt.Fprintf(&b, `\U%08x`, r)
+		case !unicode.IsPrint(r):
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// plainKey matches names that are keys of an object of HCL without quotes.
+var plainKey = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// maxInline is the length of a value that is written on one line, in bytes of JSON.
+const maxInline = 60
+
+// valueHCL returns a JSON value as a literal of HCL, with the members in the same order.
+func valueHCL(raw json.RawMessage) string {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var b strings.Builder
+	if err := writeValue(&b, d, len(raw) <= maxInline); err != nil {
+		return "null" // cannot happen: the host and the script return JSON
+	}
+	return b.String()
+}
+
+// writeValue writes the next value of a decoder. Its depth is bounded by that of arguments and
+// results.
+func writeValue(b *strings.Builder, d *json.Decoder, inline bool) error {
+	token, err := d.Token()
+	if err != nil {
+		return err
+	}
+	switch token := token.(type) {
+	case json.Delim:
+		return writeComposite(b, d, token, inline)
+	case string:
+		b.WriteString(quoteHCL(token))
+	case nil:
+		b.WriteString("null")
+	default:
+		fmt.Fprint(b, token) // a number or a boolean
+	}
+	return nil
+}
+
+func writeComposite(b *strings.Builder, d *json.Decoder, opened json.Delim, inline bool) error {
+	fmt.Fprintf(b, "%c", opened)
+	inline = inline || !d.More()
+	first := true
+	for ; d.More(); first = false {
+		switch {
+		case !inline && opened == '[' && !first:
+			b.WriteString(",\n")
+		case !inline:
+			b.WriteString("\n")
+		case !first:
+			b.WriteString(", ")
+		case opened == '{':
+			b.WriteString(" ")
+		}
+		if opened == '{' {
+			key, err := d.Token()
+			if err != nil {
+				return err
+			}
+			name, _ := key.(string)
+			if !plainKey.MatchString(name) || name == "for" || name == "null" || name == "true" || name == "false" {
+				name = quoteHCL(name)
+			}
+			b.WriteString(name + " = ")
+		}
+		if err := writeValue(b, d, inline); err != nil {
+			return err
+		}
+	}
+	closed, err := d.Token()
+	if err != nil {
+		return err
+	}
+	switch {
+	case !inline && opened == '[':
+		b.WriteString(",\n")
+	case !inline:
+		b.WriteString("\n")
+	case opened == '{' && !first:
+		b.WriteString(" ")
+	}
+	fmt.Fprint(b, closed)
+	return nil
+}
