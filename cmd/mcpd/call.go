@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -32,8 +33,10 @@ type callFlags struct {
 	raw               bool
 	// answers holds the values of --answer.
 	answers []string
-	// record is the file that gets a test of the call; "" for none.
-	record string
+	// record is the file that gets a test of the call; "" for none. unrecorded says why the call
+	// was not recorded.
+	record     string
+	unrecorded error
 }
 
 func newCall(e env) *cobra.Command {
@@ -144,7 +147,12 @@ func callFiles(ctx context.Context, e env, f *callFlags, tool string, pairs []st
 		return err
 	}
 	answers.tellUnused(e)
-	return printAnswer(e, f.answerOf(result), f.raw)
+	err = printAnswer(e, f.answerOf(result), f.raw)
+	if err == nil || f.unrecorded == nil {
+		return cmp.Or(err, f.unrecorded)
+	}
+	fmt.Fprintf(e.stderr, "mcpd: %s\n", sanitize(f.unrecorded.Error()))
+	return err
 }
 
 // run loads the files and executes a request as the local user. answers responds to its
@@ -193,9 +201,7 @@ func (f *callFlags) run(ctx context.Context, e env, agent string, answers *answe
 	}
 	if recorded != nil {
 		recorded.request, recorded.result = request, result
-		if err := recorded.write(ctx, e, f, s); err != nil {
-			return call.Result{}, err
-		}
+		f.unrecorded = recorded.write(ctx, e, f, s)
 	}
 	if result.Err != nil {
 		err = quiet.tell(ctx, result.Err.Message)

@@ -2,8 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -42,7 +43,7 @@ func (f *callFlags) checkRecord(e env) error {
 func (r *recordedCall) write(ctx context.Context, e env, f *callFlags, s *engine.Server) error {
 	before, err := e.disk.readFile(f.record)
 	existed := err == nil
-	if err != nil && !os.IsNotExist(err) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return findingsError("record the call: %v", err)
 	}
 	name, err := r.newName(ctx, s)

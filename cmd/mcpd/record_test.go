@@ -228,7 +228,10 @@ func TestCall_recordRefused(t *testing.T) {
   JS
 }
 `, strings.TrimPrefix(site.URL, "http://")))
-	code, _, stderr := s.run(t, nil, "call", "poll", "--record", "tools.d/recorded.hcl")
+	code, stdout, stderr := s.run(t, nil, "call", "poll", "--record", "tools.d/recorded.hcl")
+	if stdout != "1\n" {
+		t.Errorf("the result of the call is %q", stdout)
+	}
 	for _, want := range []string{"the call was not recorded, because its test would fail", "it does not count", "http.site GET / was answered differently each time"} {
 		if code != exitFindings || !strings.Contains(stderr, want) {
 			t.Errorf("exit code %d without %q:\n%s", code, want, stderr)

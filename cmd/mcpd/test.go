@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -159,7 +158,7 @@ func (f *testFlags) runTests(ctx context.Context, e env, s *engine.Server, cover
 	if f.junit != "" {
 		text, err := junitReport(results)
 		if err == nil {
-			err = e.disk.writeFile(f.junit, text, os.FileMode(0o644))
+			err = e.disk.writeFile(f.junit, text, 0o644)
 		}
 		if err != nil {
 			return usageError("write the JUnit report: %v", err)
