@@ -156,3 +156,17 @@ func TestAttach_inputEnds(t *testing.T) {
 	}
 	a.attach(t).end(t)
 }
+
+// The client is the user at the other end of the socket: the user of the server, or root.
+func TestAttach_principal(t *testing.T) {
+	o := &runningServer{env: env{process: process{uid: "1000", username: "ada"}}}
+	for uid, want := range map[int]string{1000: "ada", -1: "ada", 0: "root"} {
+		if p := o.attached(uid); p.ID != want || p.Kind != "local" || len(p.Scopes)+len(p.Groups) > 0 {
+			t.Errorf("user %d is %+v, want %s", uid, p, want)
+		}
+	}
+	o.env.process = process{uid: "0", username: "toor"}
+	if p := o.attached(0); p.ID != "toor" {
+		t.Errorf("the user of the server is %s", p.ID)
+	}
+}
