@@ -113,12 +113,12 @@ func (a *controlClientFlags) serves(ctx context.Context, e env, pid int) bool {
 func relay(ctx context.Context, in io.Reader, out io.Writer, conn *control.Conn) (more bool, err error) {
 	sent := make(chan error, 1)
 	go func() {
-		_, err := io.Copy(conn, failing{in})
+		_, err := io.Copy(conn, clientReader{in})
 		sent <- err
 	}()
 	received := make(chan error, 1)
 	go func() {
-		_, err := io.Copy(failing{out}, conn)
+		_, err := io.Copy(clientWriter{out}, conn)
 		received <- err
 	}()
 	more = true
@@ -149,19 +149,24 @@ type streamError struct{ cause error }
 
 func (e *streamError) Error() string { return e.cause.Error() }
 
-// failing marks the errors of a stream as [streamError].
-type failing struct{ stream any }
+// clientReader and clientWriter mark the errors of a stream of the client as [streamError].
+type (
+	clientReader struct{ io.Reader }
+	clientWriter struct{ io.Writer }
+)
 
-func (f failing) Read(p []byte) (int, error) {
-	n, err := f.stream.(io.Reader).Read(p)
+// Read reads from the client.
+func (r clientReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		err = &streamError{err}
 	}
 	return n, err
 }
 
-func (f failing) Write(p []byte) (int, error) {
-	n, err := f.stream.(io.Writer).Write(p)
+// Write writes to the client.
+func (w clientWriter) Write(p []byte) (int, error) {
+	n, err := w.Writer.Write(p)
 	if err != nil {
 		err = &streamError{err}
 	}

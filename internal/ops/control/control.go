@@ -191,18 +191,19 @@ func exchange(ctx context.Context, path string, r Request, into any) error {
 		return err
 	}
 	defer conn.Close()
-	return ask(ctx, conn, bufio.NewReader(io.LimitReader(conn, maxAnswer)), r, into)
+	reader := bufio.NewReader(io.LimitReader(conn, maxAnswer))
+	return ask(ctx, conn, r, func() ([]byte, error) { return reader.ReadBytes('\n') }, into)
 }
 
 // Open sends a request, such as [Attach], whose response begins another protocol. It
 // decodes the result into into, a pointer, and returns the connection for that
-// protocol, which the caller must close. ctx ends only the request. Errors are like
-// those of [Do].
+// protocol, which the caller must close. The response is as short as a request. ctx ends
+// only the request. Errors are like those of [Do].
 func Open(ctx context.Context, path string, r Request, into any) (*Conn, error) {
 	conn, err := connect(ctx, path)
 	if err == nil {
-		reader := bufio.NewReader(conn)
-		if err = ask(ctx, conn, reader, r, into); err == nil {
+		reader := bufio.NewReaderSize(conn, maxRequest)
+		if err = ask(ctx, conn, r, func() ([]byte, error) { return reader.ReadSlice('\n') }, into); err == nil {
 			if err = conn.SetDeadline(time.Time{}); err == nil {
 				return newConn(conn, reader), nil
 			}
@@ -220,8 +221,8 @@ func connect(ctx context.Context, path string) (net.Conn, error) {
 	return conn, err
 }
 
-// ask sends a request over a connection and reads the response from its reader.
-func ask(ctx context.Context, conn net.Conn, from *bufio.Reader, r Request, into any) error {
+// ask sends a request over a connection and decodes the response, a line that read returns.
+func ask(ctx context.Context, conn net.Conn, r Request, read func() ([]byte, error), into any) error {
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })()
 	line, err := json.Marshal(wireRequest{Control: Version, Request: r})
 	if err != nil {
@@ -229,7 +230,7 @@ func ask(ctx context.Context, conn net.Conn, from *bufio.Reader, r Request, into
 	}
 	var response []byte
 	if _, err = conn.Write(append(line, '\n')); err == nil {
-		response, err = from.ReadBytes('\n')
+		response, err = read()
 	}
 	switch {
 	case ctx.Err() != nil:

@@ -300,6 +300,15 @@ func TestServer_streams(t *testing.T) {
 	}
 }
 
+func TestOpen_longResponse(t *testing.T) {
+	path := newPath(t)
+	serving(t, path, func(context.Context, Request) (any, error) { return strings.Repeat("x", maxRequest), nil })
+	var got string
+	if _, err := Open(t.Context(), path, Request{Action: Attach}, &got); !errors.Is(err, bufio.ErrBufferFull) {
+		t.Errorf("got error %v", err)
+	}
+}
+
 func TestOpen_noServer(t *testing.T) {
 	if _, err := Open(t.Context(), newPath(t), Request{Action: Attach}, &Request{}); !errors.Is(err, ErrNoServer) {
 		t.Errorf("got error %v, want %v", err, ErrNoServer)
