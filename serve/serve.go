@@ -195,9 +195,14 @@ func (f *Front) activity() uint64 {
 // Status returns the status of the engine, with the state of the front: it is
 // not synchronized while the files of auth blocks cannot be read, and a restart
 // is needed if the configured listener differs from the bound one. It has the
-// problems of a bundle.
+// problems of a bundle. A front that ends connections to shut down is draining.
 func (f *Front) Status() engine.Status {
 	status := f.engine.Status()
+	select {
+	case <-f.mcp.Draining(): // before the first connection ends, and maybe before the engine rejects calls
+		status.Draining = true
+	default:
+	}
 	status.RestartNeeded = status.RestartNeeded || f.listenConfigChanged.Load()
 	status = f.auth.withAuthDiagnostics(status)
 	if problems := f.bundleProblems(); len(problems) > 0 {

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -92,22 +94,27 @@ func (a *attachable) attach(t *testing.T) *stdioServer {
 	return client
 }
 
-// Two clients share the server: each has its own session, hears of changed tools, and
-// calls the new version. The server bounds the lines of each. When it stops, it completes
+const attachModern = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+
+// Clients of both eras share the server: each has its own session, hears of changed tools,
+// and calls the new version. The server bounds the lines of each. When it stops, it completes
 // running calls, and the clients exit with the reason.
-func TestAttach_twoClients(t *testing.T) {
+func TestAttach_severalClients(t *testing.T) {
 	t.Parallel()
 	a := newAttachable(t)
 	clients := []*stdioServer{a.attach(t), a.attach(t)}
-	if _, stdout, stderr := inProcess(t, a.dir, a.env, "status"); !strings.Contains(stdout, "2 stdio") {
+	modern := startStdio(t, a.program, a.dir, a.env, "attach")
+	modern.say(t, `{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true},`+attachModern+"}}\n")
+	modern.hear(t, "notifications/subscriptions/acknowledged")
+	if _, stdout, stderr := inProcess(t, a.dir, a.env, "status"); !strings.Contains(stdout, "3 stdio") {
 		t.Errorf("the status has no sessions of the clients:\n%s%s", stdout, stderr)
 	}
 	clients[0].say(t, strings.Repeat("x", 5<<20)+"\n")
 	clients[0].hear(t, "the line is longer than 4194304 bytes")
 	a.save(t, 2)
-	for i, client := range clients {
+	for i, client := range append(clients, modern) {
 		client.hear(t, "notifications/tools/list_changed")
-		client.say(t, `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"probe"}}`+"\n")
+		client.say(t, `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"probe",`+attachModern+"}}\n")
 		if got := client.hear(t, `"id":3`); !strings.Contains(got, "version 2") {
 			t.Errorf("client %d got %s", i, got)
 		}
@@ -119,6 +126,7 @@ func TestAttach_twoClients(t *testing.T) {
 	}
 	stopped := fmt.Sprintf("mcpd: the server (process %d) has stopped; start it with mcpd serve", a.cmd.Process.Pid)
 	clients[0].stopped(t, stopped)
+	modern.stopped(t, stopped)
 	close(a.site.draining)
 	if got := clients[1].hear(t, `"id":4`); !strings.Contains(got, "done waiting") {
 		t.Errorf("the running call got %s", got)
@@ -168,5 +176,30 @@ func TestAttach_principal(t *testing.T) {
 	o.env.process = process{uid: "0", username: "toor"}
 	if p := o.attached(0); p.ID != "toor" {
 		t.Errorf("the user of the server is %s", p.ID)
+	}
+}
+
+// A server of an earlier version does not know attach.
+func TestAttach_olderServer(t *testing.T) {
+	t.Parallel()
+	s := newSandbox(t)
+	socket, err := net.Listen("unix", filepath.Join(s.dir, "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	go func() {
+		for {
+			conn, err := socket.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = bufio.NewReader(conn).ReadBytes('\n')
+			_, _ = conn.Write([]byte(`{"control":1,"error":"unknown request; use status, fleet, reload, tokens, drop_tokens or history"}` + "\n"))
+			_ = conn.Close()
+		}
+	}()
+	if code, stdout, stderr := s.run(t, nil, "attach", "--control", "s"); code != exitFindings || stdout != "" || !strings.Contains(stderr, "the server is an older mcpd without this request; restart it with this mcpd") {
+		t.Errorf("exit code %d\n%s%s", code, stdout, stderr)
 	}
 }
