@@ -18,6 +18,7 @@ packages=(
   @modelcontextprotocol/server-everything@2026.8.31
   @modelcontextprotocol/server-filesystem@2026.8.31
   @modelcontextprotocol/server-memory@2026.8.31
+  typescript@7.0.2
 )
 
 # step NAME COMMAND...: runs a step, prints its duration, and exits if it fails.
@@ -44,7 +45,7 @@ retry() {
 }
 
 # install_node DIR: installs Node, the conformance suite, the TypeScript SDK, the
-# Inspector and the reference servers.
+# Inspector, the reference servers and the TypeScript compiler.
 install_node() {
   local package file missing=()
   for package in "${packages[@]}"; do

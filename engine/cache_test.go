@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -318,13 +319,25 @@ func TestCache_perRevision(t *testing.T) {
 
 // The script must not depend on the caller if results are shared.
 func TestCache_rejectsCallerDependentScript(t *testing.T) {
+	const both = "warning cached-callerwarning cached-caller"
 	for body, codes := range map[string][2]string{
 		"return agent.agent_id;": {"warning cached-caller", "error cached-caller"},
 		"return call.id;":        {"warning cached-caller", "error cached-caller"},
 		"return input;":          {"", ""},
+		"export default (input, ctx) => ctx.agent.agent_id;":                       {"warning cached-caller", "error cached-caller"},
+		"export default (input, { call, log }) => call.id;":                        {"warning cached-caller", "error cached-caller"},
+		"export default (input, ctx) => ((c) => c.call)(ctx);":                     {both, "error cached-caller"},
+		"export default (input, ctx) => { const { vars } = ctx; return vars; };":   {both, "error cached-caller"},
+		"export default function () { return arguments[1]['ag' + 'ent']; };":       {both, "error cached-caller"},
+		"export default (input, ctx) => { ctx.log.info(input.n); return input; };": {"", ""},
 	} {
 		for i, scope := range []string{"principal", "server"} {
-			s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", fmt.Sprintf("tool \"t\" {\n  read_only = true\n  cache {\n    ttl = \"1s\"\n    scope = %q\n  }\n  run = %q\n}", scope, body))}})
+			run := strconv.Quote(body)
+			if strings.HasPrefix(body, "export") {
+				run = `file("t.js")`
+			}
+			definitions := fmt.Sprintf("tool \"t\" {\n  read_only = true\n  cache {\n    ttl = \"1s\"\n    scope = %q\n  }\n  run = %s\n}", scope, run)
+			s := unloaded(t, engine.Options{Files: engine.Files{Tools: files("t.hcl", definitions, "t.js", body)}})
 			report, _ := s.Load(t.Context())
 			got := ""
 			for _, p := range report.Problems {

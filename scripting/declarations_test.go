@@ -10,7 +10,7 @@ import (
 )
 
 // declarations declares the globals for editors.
-const declarations = "../examples/typescript/tools.d/mcpd.d.ts"
+const declarations = "../internal/codemode/scripttypes/globals.d.ts"
 
 func allKinds() []Kind { return []Kind{Tool, Hook, Resource, Prompt, Complete} }
 

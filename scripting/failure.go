@@ -12,6 +12,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/base/truncate"
 	"github.com/mcpd/mcpd/internal/js/builtins"
+	"github.com/mcpd/mcpd/internal/js/compiler"
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
 )
 
@@ -332,7 +333,7 @@ func (r *execution) frames(stack []goja.StackFrame) []Frame {
 }
 
 func functionName(name string) string {
-	if name == "<anonymous>" {
+	if name == "<anonymous>" || name == compiler.MainName {
 		return ""
 	}
 	return name

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"log"
@@ -104,7 +105,7 @@ type executables struct {
 type fileSystem struct {
 	readFile  func(name string) ([]byte, error)
 	writeFile func(name string, content []byte, mode os.FileMode) error
-	// replaceFile replaces a file atomically: a reader sees the old content or the new.
+	// replaceFile writes a file atomically: a reader sees the old content or the new.
 	replaceFile func(name string, content []byte, mode os.FileMode) error
 	walk        func(folder string, visit fs.WalkDirFunc) error
 	mkdirAll    func(name string, mode os.FileMode) error
@@ -193,11 +194,14 @@ func self() string {
 // replaceFile replaces a file atomically, so that a server that watches the directory
 // loads the old content or the new. If name is a symbolic link, it replaces the target.
 func replaceFile(name string, content []byte, mode os.FileMode) error {
-	name, err := filepath.EvalSymlinks(name)
+	target, err := filepath.EvalSymlinks(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		target, err = name, nil
+	}
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(name, content, mode, nil)
+	return atomicfile.Write(target, content, mode, nil)
 }
 
 // processSignals receives the signals that stop and reload the process. A second

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"embed"
 	"fmt"
 	"io/fs"
@@ -20,23 +21,23 @@ func newInit(e env) *cobra.Command {
 		Use:   "init [DIR]",
 		Short: "Write a small mcpd.hcl and tools.d to start from",
 		Long: `Init writes a commented mcpd.hcl, and a tools.d with one tool, its policy and its tests.
-It never overwrites a file.`,
+It never overwrites a file. Then it writes the types of scripts, as mcpd types does.`,
 		Example: `  mcpd init
   mcpd init ./my-tools && cd my-tools && mcpd serve`,
 		Args:              oneFolderArg,
 		ValidArgsFunction: completeFolder,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			target := "."
 			if len(args) == 1 {
 				target = args[0]
 			}
-			return initialize(e, target)
+			return initialize(cmd.Context(), e, target)
 		},
 	}
 }
 
 // initialize writes all files, or none if one of them already exists.
-func initialize(e env, target string) error {
+func initialize(ctx context.Context, e env, target string) error {
 	names, err := fs.Glob(starter, "starter/*.hcl")
 	if err != nil {
 		return fmt.Errorf("list starter files: %w", err)
@@ -66,6 +67,10 @@ func initialize(e env, target string) error {
 		if _, err := fmt.Fprintln(e.stdout, "wrote", filepath.ToSlash(to)); err != nil {
 			return err
 		}
+	}
+	f := projectFlags{tools: filepath.Join(target, "tools.d"), config: filepath.Join(target, "mcpd.hcl")}
+	if err := f.writeTypes(ctx, e); err != nil {
+		return err
 	}
 	enter := ""
 	if filepath.Clean(target) != "." {

@@ -16,7 +16,7 @@ const module = "github.com/mcpd/mcpd/"
 // docs/project/decisions/0002. A name ending in "/..." covers a package and all below
 // it.
 var layout = map[string][]string{
-	"cmd/mcpd":                 {"serve", "engine", "extensions/...", "call", "identity", "diag", "scripting", "scripting/worker", "internal/auth/...", "internal/base/...", "internal/execution/pipeline", "internal/federation/...", "internal/language/...", "internal/ops/...", "internal/process/..."},
+	"cmd/mcpd":                 {"serve", "engine", "extensions/...", "call", "identity", "diag", "scripting", "scripting/worker", "internal/auth/...", "internal/base/...", "internal/codemode/scripttypes", "internal/execution/pipeline", "internal/federation/...", "internal/language/...", "internal/ops/...", "internal/process/..."},
 	"extensions/...":           {"diag", "engine", "scripting", "internal/auth/oidc", "internal/base/observe", "internal/codemode/codeact", "internal/execution/catalog", "internal/federation", "internal/federation/overlay", "internal/js/esbuild", "internal/host/sqldb/...", "internal/language/definition", "internal/ops/telemetry", "internal/base/state/..."},
 	"serve/...":                {"serve", "engine", "call", "identity", "diag", "internal/auth/...", "internal/base/...", "internal/protocol/...", "internal/host/egress", "internal/language/grant", "internal/process/osproc"},
 	"engine":                   {"call", "identity", "diag", "scripting", "policylang", "internal/base/...", "internal/execution/...", "internal/federation/...", "internal/host/...", "internal/language/...", "internal/ops/audit", "internal/ops/tooltest"},

@@ -79,8 +79,8 @@ type Source struct {
 	BigInts []string
 	// BigIntResult allows a BigInt in the result, as an integer. Otherwise it is an error.
 	BigIntResult bool
-	// MustReturn is set if a script without a result fails: a tool that declares outputs. Otherwise
-	// such a script causes a warning.
+	// MustReturn is set if a script without a result fails, as in a tool that declares outputs: a
+	// script that never returns one is an error. Otherwise it causes a warning.
 	MustReturn bool
 	// Import returns the content of an imported file, by its path relative to the tools directory,
 	// slash-separated and cleaned. The program depends on the imported files. Nil means that

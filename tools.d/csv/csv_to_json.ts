@@ -78,22 +78,23 @@ function infer(text: string): Scalar {
   return Number(text);
 }
 
-const { csv, delimiter, header, infer_types: inferTypes }: Input = input;
-const rows = parse(csv.startsWith("\ufeff") ? csv.slice(1) : csv, delimiter);
-if (rows.length === 0) throw new ToolError("the text holds no records");
+export default function ({ csv, delimiter, header, infer_types: inferTypes }: Input) {
+  const rows = parse(csv.startsWith("\ufeff") ? csv.slice(1) : csv, delimiter);
+  if (rows.length === 0) throw new ToolError("the text holds no records");
 
-const columns = header ? rows.shift()!.fields : rows[0].fields.map((_, i) => `column_${i + 1}`);
-if (new Set(columns).size < columns.length) throw new ToolError("two columns have the same name");
+  const columns = header ? rows.shift()!.fields : rows[0].fields.map((_, i) => `column_${i + 1}`);
+  if (new Set(columns).size < columns.length) throw new ToolError("two columns have the same name");
 
-const value = inferTypes ? infer : (text: string): Scalar => text;
-return {
-  columns,
-  rows: rows.map(({ line, fields }) => {
-    if (fields.length !== columns.length) {
-      const count = fields.length === 1 ? "1 field" : `${fields.length} fields`;
-      throw new ToolError(`line ${line} has ${count}, the first record has ${columns.length}`);
-    }
-    return Object.fromEntries(columns.map((column, i) => [column, value(fields[i])]));
-  }),
-  count: rows.length,
-};
+  const value = inferTypes ? infer : (text: string): Scalar => text;
+  return {
+    columns,
+    rows: rows.map(({ line, fields }) => {
+      if (fields.length !== columns.length) {
+        const count = fields.length === 1 ? "1 field" : `${fields.length} fields`;
+        throw new ToolError(`line ${line} has ${count}, the first record has ${columns.length}`);
+      }
+      return Object.fromEntries(columns.map((column, i) => [column, value(fields[i])]));
+    }),
+    count: rows.length,
+  };
+}

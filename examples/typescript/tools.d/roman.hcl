@@ -1,6 +1,6 @@
 # Scripts in TypeScript: one in its own file, one inline. mcpd strips types when it
-# loads the tools. Your editor checks them: it reads the globals from
-# tools.d/mcpd.d.ts, which mcpd does not read.
+# loads the tools. Your editor and tsc check them, after mcpd types has written the
+# types of the tools.
 
 tool "to_roman" {
   description = "Writes a whole number in Roman numerals. Returns {roman}."

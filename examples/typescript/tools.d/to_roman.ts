@@ -1,8 +1,6 @@
+import type { Tools } from "../.mcpd/types";
 import { toRoman } from "./numerals.ts";
 
-interface Input {
-  number: number;
+export default function (input: Tools["to_roman"]["input"]): Tools["to_roman"]["output"] {
+  return { roman: toRoman(input.number) };
 }
-
-const { number } = input as Input;
-return { roman: toRoman(number) };

@@ -144,7 +144,7 @@ func TestToolCall(t *testing.T) {
 
 // TestCallable_globals reads the declarations of script globals for editors.
 func TestCallable_globals(t *testing.T) {
-	globals, err := os.ReadFile("../../../examples/typescript/tools.d/mcpd.d.ts")
+	globals, err := os.ReadFile("../scripttypes/globals.d.ts")
 	if err != nil {
 		t.Fatal(err)
 	}

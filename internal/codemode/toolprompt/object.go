@@ -72,7 +72,7 @@ func (p *printer) members(n, properties *node, at position) []string {
 			left++
 			continue
 		}
-		printed = append(printed, p.member(name, &properties.items[i], required[name], at))
+		printed = append(printed, p.member(name, &properties.items[i], required[name] || p.filled && properties.items[i].member("default") != nil, at))
 	}
 	for i := range all.items {
 		if name := all.items[i].text; required[name] && properties.member(name) == nil {

@@ -30,6 +30,8 @@ func (t typeNames) unique(name string) string {
 
 type printer struct {
 	detail Detail
+	// filled is set if members with a default are present.
+	filled bool
 	names  typeNames
 	prefix string
 	// remaining is the number of bytes that may still be printed, and steps the remaining steps

@@ -97,6 +97,8 @@ func (c *compilation) reportUncalled(start file.Idx) {
 	detail := "a script is the body of a function: write only its statements, without the function around them" + c.inputHint()
 	if c.src.Kind == source.Code {
 		detail = "write only its statements, or call it at the end: main()"
+	} else if c.isFile() {
+		detail = "write export default before the function"
 	}
 	c.report(diag.Diagnostic{
 		Severity: diag.Error, Code: "script-syntax", Summary: "the " + c.kindName() + " is a function that nothing calls",

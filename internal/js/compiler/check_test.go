@@ -18,9 +18,9 @@ func TestMembers_unknown(t *testing.T) {
 		kind       source.Kind
 		want       []string // position, summary, and advice
 	}{
-		{"a level of the log", "log.err('x')", source.Tool, []string{
+		{"a level of the log", "log.err('x'); return 1", source.Tool, []string{
 			`tools.d/t.hcl:5:5 "err": warning: log has no member "err"`, `did you mean "error"? there is debug, info, warn, error`}},
-		{"a method of console", "console.table([1])", source.Tool, []string{
+		{"a method of console", "console.table([1]); return 1", source.Tool, []string{
 			`tools.d/t.hcl:5:9 "table": warning: console has no member "table"`, `there is debug, error, info, log, trace, warn`}},
 		{"content", "return content.texts('x')", source.Tool, []string{
 			`tools.d/t.hcl:5:16 "texts": warning: content has no member "texts"`, `did you mean "text"? there is text, image, audio, resource, link, structured`}},
@@ -56,8 +56,8 @@ func TestMembers_unknown(t *testing.T) {
 		{"a variable that is no answer any more", "let r = await elicit({ message: 'a', schema: {} }); r = { ok: 1 }; return r.ok", source.Tool, nil},
 		{"a second variable of the name", "const r = await elicit({ message: 'a', schema: {} }); return [r.content].map((r) => r.ok)", source.Tool, nil},
 		{"a member that the script gives an answer", "const r = await http.crm.get('/x'); r.data = r.json(); return r.data", source.Tool, nil},
-		{"a member that the script makes", "console.table = console.log; console.table(1)", source.Tool, nil},
-		{"an object of its own", "const log = { err() {} }; log.err()", source.Tool, nil},
+		{"a member that the script makes", "console.table = console.log; console.table(1); return 1", source.Tool, nil},
+		{"an object of its own", "const log = { err() {} }; log.err(); return 1", source.Tool, nil},
 		{"what every object has", "return log.toString()", source.Tool, nil},
 	} {
 		src := tool(c.body)
@@ -130,18 +130,18 @@ func TestConcatLoop_warns(t *testing.T) {
 	}
 	for _, body := range []string{
 		`let n = 0; for (const x of input.list) n += x; return n`,
-		`for (const x of input.list) { let s = ""; s += x; log.info(s) }`,
+		`for (const x of input.list) { let s = ""; s += x; log.info(s) } return 1`,
 		`let s = ""; for (let i = 0; i < 10; i++) s += i; return s`,
 		`let s = String(input.n); while (s.length < 8) s = "0" + s; return s`,
 		`let s = "0"; while (s.length < 8) s += "0"; return s`,
 		`let s = ""; for (const x of ["a", "b"]) s += x; return s`,
 		`let s = ""; ["a", "b"].forEach((x) => { s += x }); return s`,
-		`input.list.forEach((x) => { let s = ""; s += x; log.info(s) })`,
+		`input.list.forEach((x) => { let s = ""; s += x; log.info(s) }); return 1`,
 		`let s = ""; for (const k in input) s += k; return s`,
 		`let s = ""; for (const x of input.list) s = x + 1; return s`,
 		`let s = ""; s += "a"; for (const x of input.list) log.info(x); s += "b"; return s`,
 		`let s = ""; for (const x of input.list) later(() => { s += x }); function later(f) { f() } return s`,
-		`for (const x of input.list) { let s = 1; s += x } { let s = ""; s += "a" }`,
+		`for (const x of input.list) { let s = 1; s += x } { let s = ""; s += "a" } return 1`,
 	} {
 		if _, list := Compile(tool(body)); len(list) > 0 {
 			t.Errorf("%s: %v", body, list)

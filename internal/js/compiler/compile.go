@@ -75,8 +75,11 @@ type compilation struct {
 	list diag.List
 	// broken is set if list has only syntax errors.
 	broken bool
-	// text is the script. In agent code, white space replaces removed imports.
-	text        string
+	// text is the script. In agent code, white space replaces removed imports. In a module, the
+	// declaration of a constant replaces the words export default.
+	text string
+	// end is the statement after the text of a module; otherwise empty.
+	end         string
 	removed     *importRemover    // of agent code; otherwise nil
 	tools       *ToolNames        // see [compilation.names]
 	defined     map[string]bool   // see [compilation.isDefined]
@@ -126,8 +129,7 @@ func (c *compilation) compile() *Program {
 		c.reject(d)
 		return nil
 	}
-	if len(features.Exports) > 0 {
-		c.reportExports(features.Exports[0])
+	if len(features.Exports) > 0 && !c.declareMain(features) {
 		return nil
 	}
 	transpiled, ok := c.transpiled(features)
@@ -179,7 +181,7 @@ func (c *compilation) isDefined(name string) bool {
 
 // reportExports reports the first export.
 func (c *compilation) reportExports(word syntax.Span) {
-	detail := "it is the body of a function: drop export and the function around the statements, and return the result" + c.inputHint()
+	detail := "it is the body of a function: drop export and the function around the statements, and return the result" + c.inputHint() + "; only a script in a file of its own can be a module"
 	summary := "a script exports nothing"
 	if c.src.Kind == source.Code {
 		summary, detail = "code exports nothing", "drop export: the result is the value of the last expression, or of return"
@@ -282,6 +284,6 @@ func (c *compilation) parses(language source.Language) bool {
 	if refused != nil || !c.trialCompile(found) {
 		return false
 	}
-	in := transpile.Input{Source: newWrappedSource(c.src.Text, c.text, found.Modules).src, TypeScript: language == source.TS, Check: true, MaxErrors: 1}
+	in := transpile.Input{Source: c.newWrappedSource(found.Modules).src, TypeScript: language == source.TS, Check: true, MaxErrors: 1}
 	return len(c.src.Transpiler.Transpile(in).Errors) == 0
 }

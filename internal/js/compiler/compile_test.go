@@ -68,9 +68,9 @@ func TestCompile_ranges(t *testing.T) {
 		{"an arrow function", "(input) => { return 1; }", []string{`tools.d/t.hcl:5:1 "(": error: the script is a function that nothing calls`}},
 		{"an async function", "async function run(input) {\n  return await 1;\n}", []string{`tools.d/t.hcl:5:1 "async": error: the script is a function that nothing calls`}},
 		{"a function expression behind an import", "import './good.js';\n(function () { return 1; })", []string{`tools.d/t.hcl:6:2 "function": error: the script is a function that nothing calls`}},
-		{"a function that is called", "(() => { log.info('x') })()", nil},
+		{"a function that is called", "return (() => { log.info('x') })()", nil},
 		{"a function that is called at once and returned", "return (() => { (() => 1) })()", nil},
-		{"two functions", "function f() {}\nfunction g() {}", nil},
+		{"two functions", "function f() {}\nfunction g() {}", []string{`tools.d/t.hcl:6:1 "function": warning: the script returns nothing`}},
 		{"an answer without await", "return http.crm.get('/x').text()", []string{`tools.d/t.hcl:5:27 "text": warning: a promise has no member "text"`}},
 		{"an answer with await", "return (await http.crm.get('/x')).text()", nil},
 		{"a promise that is used as one", "return http.crm.get('/x').then((r) => r.text())", nil},
@@ -104,7 +104,7 @@ func TestCompile_details(t *testing.T) {
 		{"return http.crm.get('/x').json()", `did you forget await? write (await http.NAME.get(url)).json`},
 		{"const { status } = http.crm.get('/x');\nreturn status", `did you forget await? write { status } = await http.NAME.get(url)`},
 		{"const r = http.crm.get('/x');\nreturn r.json()", `did you forget await? write r = await http.NAME.get(url)`},
-		{"export const a = 1", `it is the body of a function: drop export and the function around the statements, and return the result; arguments are members of input`},
+		{"export const a = 1", `it is the body of a function: drop export and the function around the statements, and return the result; arguments are members of input; only a script in a file of its own can be a module`},
 		{"return fetch('x')", `use http.NAME.get(url), granted by allow { http "NAME" { hosts = ["host:443"] } }`},
 	} {
 		_, list := Compile(tool(c.body))

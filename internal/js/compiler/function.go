@@ -35,7 +35,7 @@ func (c *compilation) wrapScript(async bool) {
 		start = strings.Repeat("\n", line-2) + start + "\n"
 	}
 	c.origin = Origin{
-		src: start + c.text + wrapperEnd, text: text,
+		src: start + c.text + c.end + wrapperEnd, text: text,
 		body: segment{to: len(start), length: len(c.text)},
 	}
 }
@@ -103,10 +103,20 @@ func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) 
 	}
 	function.Async = awaits(function)
 	found := c.analyze(function)
+	var main *mainFunction
+	if c.end != "" {
+		if main = mainOf(function); !c.checkMain(main, found) {
+			return nil
+		}
+		found = c.analyzeMain(main, found)
+	}
 	c.check(found)
 	c.checkConcat(function.Body, found)
-	if !c.checkShape(function) {
-		c.checkReturns(function, found)
+	switch {
+	case main == nil && !c.checkShape(function):
+		c.checkReturns(userStatements(function), found)
+	case main != nil && main.body != nil:
+		c.checkReturns(main.body.List, found)
 	}
 	p := &Program{
 		Name: c.src.Name, Kind: c.src.Kind, Objects: c.src.Objects, Vars: c.src.Vars, BigInts: jsvalue.BigIntsAt(c.src.BigInts),
@@ -126,6 +136,9 @@ func (c *compilation) program(function *ast.FunctionLiteral, tree *ast.Program) 
 	if c.src.Kind == source.Code {
 		p.MissingNames = c.missingNames(found)
 		c.declareAssigned(function, found.undeclared)
+	}
+	if main != nil {
+		c.passArguments(function, main, found)
 	}
 	if c.src.Coverage && c.src.Kind != source.Code {
 		p.Statements = c.addCoverage(function)

@@ -16,7 +16,7 @@ import (
 )
 
 // declarationFile declares the globals for editors.
-const declarationFile = "../../../examples/typescript/tools.d/mcpd.d.ts"
+const declarationFile = "../../codemode/scripttypes/globals.d.ts"
 
 func allKinds() []source.Kind {
 	return []source.Kind{source.Tool, source.Hook, source.Resource, source.Prompt, source.Complete}

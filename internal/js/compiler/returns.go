@@ -11,40 +11,43 @@ import (
 	"github.com/mcpd/mcpd/scripting/source"
 )
 
-// noReturn is the code of the warning for a script that returns nothing.
+// noReturn is the code of the diagnostic for a script that returns nothing.
 const noReturn = "no-return"
 
-// checkReturns warns of a script that must return a value and does not, or with an unused value as
-// last statement. A script with an effect may return nothing.
-func (c *compilation) checkReturns(function *ast.FunctionLiteral, a *analysis) {
+// checkReturns reports a script whose statements return no value: as an error if it must return
+// one, unless it ends with throw. Otherwise a return without a value, or a throw, shows that the
+// author knows.
+func (c *compilation) checkReturns(statements []ast.Statement, a *analysis) {
 	if c.src.Kind == source.Hook || c.src.Kind == source.Code || c.list.HasErrors() {
 		return
 	}
-	statements := userStatements(function)
-	if len(statements) == 0 || returnsOrThrows(statements) {
+	found := exitsOf(statements)
+	if found.value {
+		return
+	}
+	d := diag.Diagnostic{Severity: diag.Warning, Code: noReturn, Summary: "the script returns nothing", Detail: "write return and the value, or return; if the caller needs none"}
+	if c.src.MustReturn {
+		d.Severity, d.Detail = diag.Error, "its result must be "+c.resultHint()+"; write return and the value"
+	}
+	if len(statements) == 0 {
+		d.Range = c.src.Text.Range(0, 0)
+		c.list = append(c.list, d)
 		return
 	}
 	last := statements[len(statements)-1]
+	start, end := startOf(last), startOf(last)+1
+	_, throws := last.(*ast.ThrowStatement)
 	expression, _ := last.(*ast.ExpressionStatement)
-	if expression != nil && (isValue(expression.Expression) || !c.hasEffect(expression.Expression, a)) {
-		c.report(diag.Diagnostic{
-			Severity: diag.Warning, Code: noReturn, Summary: "the value of the last line is dropped, and the script returns nothing",
-			Detail: "write return before it",
-		}, expression.Expression.Idx0(), expression.Expression.Idx1())
+	switch {
+	case throws, !c.src.MustReturn && found.throws:
+		return
+	case expression != nil && !found.throws && (isValue(expression.Expression) || !c.hasEffect(expression.Expression, a)):
+		d.Summary, d.Detail = "the value of the last line is dropped, and the script returns nothing", "write return before it"
+		start, end = expression.Expression.Idx0(), expression.Expression.Idx1()
+	case !c.src.MustReturn && found.empty:
 		return
 	}
-	if c.src.MustReturn {
-		at := startOf(last)
-		c.report(diag.Diagnostic{
-			Severity: diag.Warning, Code: noReturn, Summary: "the script returns nothing", Detail: "its result must be " + c.resultHint() + "; write return and the value",
-		}, at, at+1)
-		return
-	}
-	if declaresValue(last) && !hasAwait(function.Body) && !c.hasEffect(nil, a) {
-		c.report(diag.Diagnostic{
-			Severity: diag.Warning, Code: noReturn, Summary: "the script returns nothing and has no effect", Detail: "write return and the value",
-		}, startOf(last), startOf(last)+1)
-	}
+	c.report(d, start, end)
 }
 
 // startOf returns the position of a statement. The parser sets none for an if statement; its
@@ -54,29 +57,6 @@ func startOf(s ast.Statement) file.Idx {
 		return s.Test.Idx0()
 	}
 	return s.Idx0()
-}
-
-// hasAwait reports whether a node contains await, or yield, which lowering uses for await.
-func hasAwait(n ast.Node) bool {
-	return contains(n, func(n ast.Node) bool {
-		switch n.(type) {
-		case *ast.AwaitExpression, *ast.YieldExpression:
-			return true
-		}
-		return false
-	}, func(ast.Node) bool { return false })
-}
-
-// declaresValue reports whether a statement declares a variable with a value.
-func declaresValue(s ast.Statement) bool {
-	var list []*ast.Binding
-	switch s := s.(type) {
-	case *ast.LexicalDeclaration:
-		list = s.List
-	case *ast.VariableStatement:
-		list = s.List
-	}
-	return slices.ContainsFunc(list, func(b *ast.Binding) bool { return b.Initializer != nil })
 }
 
 func (c *compilation) resultHint() string {
@@ -91,9 +71,14 @@ func (c *compilation) resultHint() string {
 	return "an object with the declared outputs"
 }
 
-// returnsOrThrows reports whether the statements return a value, or contain a throw.
-func returnsOrThrows(statements []ast.Statement) bool {
-	found, inner := false, 0
+// exits are the ways in which statements end the function around them.
+type exits struct {
+	value, empty bool // return with and without a value
+	throws       bool // in an inner function too
+}
+
+func exitsOf(statements []ast.Statement) (found exits) {
+	inner := 0
 	var look func(ast.Node)
 	look = func(n ast.Node) {
 		switch n := n.(type) {
@@ -103,13 +88,12 @@ func returnsOrThrows(statements []ast.Statement) bool {
 			inner--
 			return
 		case *ast.ReturnStatement:
-			found = found || n.Argument != nil && inner == 0
+			found.value = found.value || n.Argument != nil && inner == 0
+			found.empty = found.empty || n.Argument == nil && inner == 0
 		case *ast.ThrowStatement:
-			found = true
+			found.throws = true
 		}
-		if !found {
-			syntax.Children(n, look)
-		}
+		syntax.Children(n, look)
 	}
 	for _, s := range statements {
 		look(s)

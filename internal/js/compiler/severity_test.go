@@ -1,6 +1,7 @@
 package compiler
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -72,6 +73,11 @@ func TestUnknownInput_severity(t *testing.T) {
 			if got := severities(src); got != row.want {
 				t.Errorf("%s in %v: %s, want %s", row.name, language, got, row.want)
 			}
+			src.Path = map[source.Language]string{source.JS: "t.js", source.TS: "t.ts"}[language]
+			src.Text = diag.WholeFile("tools.d/"+src.Path, "export default async (args) => { "+regexp.MustCompile(`\binput\b`).ReplaceAllString(row.body, "args")+"\n}")
+			if got := severities(src); got != row.want {
+				t.Errorf("%s in a module in %v: %s, want %s", row.name, language, got, row.want)
+			}
 		}
 	}
 }
@@ -124,9 +130,8 @@ func TestUndefinedName_severity(t *testing.T) {
 	}
 }
 
-func TestNoReturn_warning(t *testing.T) {
-	const dropped, nothing = "warning: the value of the last line is dropped, and the script returns nothing", "warning: the script returns nothing"
-	const idle = "warning: the script returns nothing and has no effect"
+func TestNoReturn_severity(t *testing.T) {
+	const dropped, nothing = ": the value of the last line is dropped, and the script returns nothing", ": the script returns nothing"
 	for _, row := range []struct {
 		name, body string
 		must       bool
@@ -149,22 +154,22 @@ func TestNoReturn_warning(t *testing.T) {
 		{"returns", "return 1", true, ""},
 		{"returns in a branch", "if (input.name) { return { a: 1 } }\nlog.info('x')", true, ""},
 		{"throws", "throw new ToolError('no')", true, ""},
-		{"throws within", "const fail = () => { throw new Error('x') }; fail()", true, ""},
-		{"request", "await http.crm.post('/x', {})", false, ""},
-		{"log", "log.info('x')", false, ""},
-		{"log and a call", "for (const x of [1]) { log.info(x) }\n[1].forEach((x) => log.info(x))", false, ""},
-		{"short circuit", "input.name && log.info('x')", false, ""},
-		{"empty", "", false, ""},
-		{"comment", "// nothing", false, ""},
-		{"declaration", "const a = 1;", false, idle},
-		{"declarations", "const a = input.name; const sum = a + 1;", false, idle},
-		{"declaration of several", "let a, b = input.name", false, idle},
-		{"declaration of a pure call", "const parts = input.name.split(',')", false, idle},
-		{"declaration without a value", "let a;", false, ""},
-		{"declaration with a log", "const a = [1].map((x) => log.info(x))", false, ""},
-		{"declaration with a request", "const r = await http.crm.post('/x', {})", false, ""},
-		{"declaration behind a request", "await http.crm.post('/x', {}); const a = 1", false, ""},
-		{"declaration that waits", "const a = await new Promise(() => {})", false, ""},
+		{"throws within", "const fail = () => { throw new Error('x') }; fail()", true, nothing},
+		{"request", "await http.crm.post('/x', {})", false, nothing},
+		{"log", "log.info('x')", false, nothing},
+		{"log and a call", "for (const x of [1]) { log.info(x) }\n[1].forEach((x) => log.info(x))", false, nothing},
+		{"short circuit", "input.name && log.info('x')", false, nothing},
+		{"empty", "", false, nothing},
+		{"comment", "// nothing", false, nothing},
+		{"declaration", "const a = 1;", false, nothing},
+		{"declarations", "const a = input.name; const sum = a + 1;", false, nothing},
+		{"declaration of several", "let a, b = input.name", false, nothing},
+		{"declaration of a pure call", "const parts = input.name.split(',')", false, nothing},
+		{"declaration without a value", "let a;", false, nothing},
+		{"declaration with a log", "const a = [1].map((x) => log.info(x))", false, nothing},
+		{"declaration with a request", "const r = await http.crm.post('/x', {})", false, nothing},
+		{"declaration behind a request", "await http.crm.post('/x', {}); const a = 1", false, nothing},
+		{"declaration that waits", "const a = await new Promise(() => {})", false, nothing},
 		{"declaration that throws", "const f = () => { throw new Error('x') }; const a = f()", false, ""},
 		{"outputs and a declaration", "const a = 1;", true, nothing},
 		{"outputs and an if", "const total = 1; if (input.name) { log.info(total) }", true, nothing},
@@ -173,21 +178,34 @@ func TestNoReturn_warning(t *testing.T) {
 		{"outputs and a while", "while (input.name) { log.info('x') }", true, nothing},
 		{"outputs and a try", "try { log.info('x') } catch { log.info('y') }", true, nothing},
 		{"outputs and a switch", "switch (input.name) { case 'a': log.info('x') }", true, nothing},
-		{"if", "if (input.name) { log.info('x') }", false, ""},
-		{"assignment", "input.name = 1", false, ""},
-		{"wait", "await new Promise(() => {})", false, ""},
-		{"timer", "setTimeout(() => {}, 1)", false, ""},
+		{"if", "if (input.name) { log.info('x') }", false, nothing},
+		{"assignment", "input.name = 1", false, nothing},
+		{"wait", "await new Promise(() => {})", false, nothing},
+		{"timer", "setTimeout(() => {}, 1)", false, nothing},
+		{"throws within, without outputs", "const fail = () => { throw new Error('x') }; fail()", false, ""},
+		{"return that ends early", "if (!input.name) return; log.info('x')", false, ""},
+		{"outputs and a return without a value", "if (!input.name) return; log.info('x')", true, nothing},
+		{"outputs and nothing", "// nothing", true, nothing},
 	} {
 		for _, language := range []source.Language{source.JS, source.TS} {
 			src := tool(row.body)
 			src.Inputs, src.Language, src.MustReturn = []string{"name"}, language, row.must
-			if got := severities(src); got != row.want {
-				t.Errorf("%s in %v: %s, want %s", row.name, language, got, row.want)
+			want := row.want
+			if want != "" {
+				want = map[bool]string{false: "warning", true: "error"}[row.must] + want
+			}
+			if got := severities(src); got != want {
+				t.Errorf("%s in %v: %s, want %s", row.name, language, got, want)
+			}
+			src.Path = map[source.Language]string{source.JS: "t.js", source.TS: "t.ts"}[language]
+			src.Text = diag.WholeFile("tools.d/"+src.Path, "export default async (input) => { "+row.body+"\n}")
+			if got := severities(src); got != want {
+				t.Errorf("%s in a module in %v: %s, want %s", row.name, language, got, want)
 			}
 		}
 	}
 	src := tool("const total = 1;\ntotal")
-	if _, list := Compile(src); len(list) != 1 || formatDiagnostics(src, list)[0] != `tools.d/t.hcl:6:1 "total": `+dropped || list[0].Severity != diag.Warning {
+	if _, list := Compile(src); len(list) != 1 || formatDiagnostics(src, list)[0] != `tools.d/t.hcl:6:1 "total": warning`+dropped || list[0].Severity != diag.Warning {
 		t.Errorf("reported %v", formatDiagnostics(src, list))
 	}
 	hook := tool("event.tool")

@@ -60,7 +60,7 @@ func (c *compilation) lower(f syntax.Features) bool {
 		c.tooLarge()
 		return false
 	}
-	files := &bundler{compilation: c, entry: newWrappedSource(c.src.Text, c.text, f.Modules)}
+	files := &bundler{compilation: c, entry: c.newWrappedSource(f.Modules)}
 	in := transpile.Input{Source: files.entry.src, TypeScript: c.src.Language == source.TS, MaxErrors: maxReports}
 	out := transpile.Output{}
 	if len(f.Modules) == 0 {
@@ -139,8 +139,9 @@ type wrappedSource struct {
 	imports int
 }
 
-func newWrappedSource(text diag.Text, body string, modules []syntax.Span) *wrappedSource {
-	w := &wrappedSource{text: text, body: body}
+func (c *compilation) newWrappedSource(modules []syntax.Span) *wrappedSource {
+	body := c.text
+	w := &wrappedSource{text: c.src.Text, body: body}
 	var b strings.Builder
 	b.WriteString(loweredStart)
 	from := 0
@@ -150,7 +151,7 @@ func newWrappedSource(text diag.Text, body string, modules []syntax.Span) *wrapp
 		from = m.End
 	}
 	w.copy(&b, from, len(body))
-	b.WriteString(loweredEnd)
+	b.WriteString(c.end + loweredEnd)
 	w.imports = b.Len()
 	for _, m := range modules {
 		w.copy(&b, m.Start, m.End)

@@ -63,6 +63,8 @@ type Features struct {
 	Indents int
 	Modules []Span
 	Exports []Span // the words export outside of all brackets
+	// Default is the first pair of words export default outside of all brackets.
+	Default Span
 }
 
 // Span is the range of an import declaration, or of the word export.
@@ -244,6 +246,10 @@ func (c *checker) notice(t Token) {
 	case t.Text == "export":
 		if len(c.levels) == 0 {
 			c.Exports = append(c.Exports, Span{t.Start, t.End})
+		}
+	case t.Text == "default":
+		if n := len(c.Exports); len(c.levels) == 0 && c.last.Text == "export" && n > 0 && c.Default.End == 0 {
+			c.Default = Span{c.Exports[n-1].Start, t.End}
 		}
 	case t.Text == "using":
 		c.count(t, &c.usings, maxUsings, "too many using declarations", "a script may have 200 of them; split it")

@@ -1,4 +1,5 @@
-// The globals of scripts besides ES2022, for editors. mcpd does not read this file.
+// Written by mcpd types. The globals of scripts besides ES2022, for editors. mcpd does not read this
+// file.
 /// <reference no-default-lib="true" />
 /// <reference lib="es2022" />
 

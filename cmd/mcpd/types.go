@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/codemode/scripttypes"
+	"github.com/mcpd/mcpd/internal/ops/watch"
+)
+
+// typesDir is the directory of the written declarations, beside the configuration file.
+const typesDir = ".mcpd"
+
+func newTypes(e env) *cobra.Command {
+	var f projectFlags
+	var watching bool
+	cmd := &cobra.Command{
+		Use:   "types [DIR]",
+		Short: "Write the types of scripts for editors and tsc",
+		Long: `Types writes TypeScript declarations to the directory .mcpd beside mcpd.hcl:
+
+  types.d.ts     the types of the input, result and grants of each tool
+  globals.d.ts   the globals of scripts
+  tsconfig.json  the settings for tsc and editors
+
+It also writes a tsconfig.json beside mcpd.hcl if there is none. It writes only files
+that change, and never overwrites a file that it has not written.`,
+		Example: `  mcpd types && npx -p typescript tsc
+  mcpd types ./other-tools
+  mcpd types --watch`,
+		Args:              oneFolderArg,
+		ValidArgsFunction: completeFolder,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.takeFolderArg(args); err != nil {
+				return err
+			}
+			if watching {
+				return f.watchTypes(e)
+			}
+			return f.writeTypes(cmd.Context(), e)
+		},
+	}
+	cmd.Flags().BoolVar(&watching, "watch", false, "write the types again after each change, until the process is stopped")
+	f.add(cmd)
+	return cmd
+}
+
+func (f *projectFlags) writeTypes(ctx context.Context, e env) error {
+	s, err := f.open(e, engine.Options{Mode: engine.Offline})
+	if err != nil {
+		return err
+	}
+	defer s.Close(ctx)
+	if err := f.load(ctx, e, s, false); err != nil {
+		return err
+	}
+	project := filepath.Dir(f.config)
+	dir := filepath.Join(project, typesDir)
+	tools, err := relative(e, dir, f.tools)
+	if err != nil {
+		return findingsError("the tools directory has no path relative to %s: %v", project, err)
+	}
+	snapshot := s.Snapshot().Inside().Definitions()
+	if err := e.disk.mkdirAll(dir, 0o755); err != nil {
+		return findingsError("create directory: %v", err)
+	}
+	for _, file := range scripttypes.Files(snapshot.Config, snapshot.Files, filepath.ToSlash(tools)) {
+		if err := writeGenerated(e, filepath.Join(dir, file.Name), file.Content); err != nil {
+			return err
+		}
+	}
+	if own := filepath.Join(project, "tsconfig.json"); !exists(e, own) {
+		return writeFileOnce(e, own, scripttypes.Project(typesDir))
+	}
+	return nil
+}
+
+// relative returns the path of a file relative to a directory.
+func relative(e env, dir, name string) (string, error) {
+	from, err := filepath.Abs(e.resolve(dir))
+	if err != nil {
+		return "", err
+	}
+	to, err := filepath.Abs(e.resolve(name))
+	if err != nil {
+		return "", err
+	}
+	return filepath.Rel(from, to)
+}
+
+// watchTypes writes the types at once and after each change, until the process is stopped. Errors
+// are printed, and the old types stay.
+func (f *projectFlags) watchTypes(e env) error {
+	ctx, _, stop := e.service.signals()
+	defer stop()
+	watcher, err := watch.New(watch.Options{
+		Roots: []string{e.resolve(f.tools)}, Files: []string{e.resolve(f.config)},
+		Globs: []string{e.resolve(filepath.Join(filepath.Dir(f.config), "*.mcpdvars"))},
+		Skip:  func(name string) bool { return name == ".git" || name == typesDir },
+	})
+	if err != nil {
+		return findingsError("watch files: %v", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- watcher.Run(ctx) }()
+	for {
+		if err := f.writeTypes(ctx, e); err != nil && err.Error() != "" && ctx.Err() == nil {
+			fmt.Fprintf(e.stderr, "mcpd: %s\n", sanitize(err.Error()))
+		}
+		if _, open := <-watcher.Changes(); !open {
+			break
+		}
+	}
+	if err := <-ended; err != nil {
+		return findingsError("watch files: %v", err)
+	}
+	return nil
+}
+
+// writeGenerated replaces a file that this verb has written, if its content changes.
+func writeGenerated(e env, name, content string) error {
+	old, err := e.disk.readFile(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return findingsError("%v", err)
+	}
+	first, _, _ := bytes.Cut(old, []byte("\n"))
+	switch {
+	case err == nil && string(old) == content:
+		return nil
+	case err == nil && !bytes.Contains(first, []byte(scripttypes.Marker)):
+		return findingsError("%s already exists, and mcpd types has not written it; remove it", filepath.ToSlash(name))
+	}
+	return writeFileOnce(e, name, content)
+}
+
+// writeFileOnce writes a file atomically and prints its name.
+func writeFileOnce(e env, name, content string) error {
+	if err := e.disk.replaceFile(name, []byte(content), 0o644); err != nil {
+		return findingsError("%v", err)
+	}
+	_, err := fmt.Fprintln(e.stdout, "wrote", filepath.ToSlash(name))
+	return err
+}
