@@ -314,7 +314,7 @@ func (s *Server) reportLoad(before *Snapshot, mended bool, err error, took time.
 // logLoad logs and counts the result of a load, and sends its event.
 func (s *Server) logLoad(before, now *Snapshot, mended bool, err error, took time.Duration) {
 	if metrics := s.telemetry.metrics; metrics != nil {
-		metrics.Loaded(loadOutcome(before, now, err), took)
+		metrics.Loaded(catalog.LoadOutcome(before != now, err), took)
 	}
 	switch {
 	case err != nil:
@@ -332,17 +332,6 @@ func (s *Server) logLoad(before, now *Snapshot, mended bool, err error, took tim
 		s.options.Logger.Info("reloaded", now.logAttrs(took)...)
 		s.emit(Reloaded, took)
 	}
-}
-
-// loadOutcome returns the result of a load as a metric label.
-func loadOutcome(before, now *Snapshot, err error) string {
-	switch {
-	case err != nil:
-		return "failed"
-	case before == now:
-		return "unchanged"
-	}
-	return "published"
 }
 
 func (s *Server) emit(kind EventKind, took time.Duration) {

@@ -47,6 +47,7 @@ import (
 	"sync/atomic"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
 	"github.com/mcpd/mcpd/internal/base/observe"
@@ -390,6 +391,15 @@ func (i inside) Metrics() observe.Metrics { return i.server.telemetry.metrics }
 // Project returns the files of the last load before a status, by their paths in a project. The caller
 // must not change the contents.
 func (inside) Project(at Status) map[string][]byte { return at.sources.Project() }
+
+// Examine reads the changed files and returns all their diagnostics and upstream blocks, like a first
+// [Server.Load] that publishes nothing. It runs no tests, and opens neither the audit log nor a port.
+func (i inside) Examine(of Change) (diag.List, []definition.Upstream) {
+	i.server.loading.Lock()
+	defer i.server.loading.Unlock()
+	change := catalog.Change{Paths: of.Paths, Config: of.Config, All: of.All}
+	return i.server.builder.Examine(i.server.options.Logger, change, i.server.goTools, i.server.upstreams.Offers)
+}
 
 // Drifts compares the tools of each pinned upstream with the lock file, in the order of the blocks.
 // The server must be loaded.

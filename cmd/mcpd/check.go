@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/serve"
 )
 
@@ -54,7 +55,7 @@ func check(cmd *cobra.Command, e env, f *projectFlags, o engine.Options, asJSON 
 	defer s.Close(cmd.Context())
 	report, err := s.Load(cmd.Context())
 	if err == nil {
-		report.Problems = slices.Concat(report.Problems, missingPrograms(e, s.Snapshot())).Sort()
+		report.Problems = slices.Concat(report.Problems, missingPrograms(e, s.Snapshot().Inside().Upstreams())).Sort()
 	}
 	if asJSON {
 		return f.printReport(e, report, err)
@@ -99,8 +100,7 @@ func countRules(status engine.Status) string {
 
 // missingPrograms warns of upstreams with a command that this machine does not have.
 // These are warnings, because another machine may run the server.
-func missingPrograms(e env, s *engine.Snapshot) (warnings diag.List) {
-	upstreams := s.Inside().Upstreams()
+func missingPrograms(e env, upstreams []definition.Upstream) (warnings diag.List) {
 	for i := range upstreams {
 		u := &upstreams[i]
 		if len(u.Command) == 0 {

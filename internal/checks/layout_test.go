@@ -59,6 +59,7 @@ var doors = map[string][]string{
 	"github.com/zclconf/go-cty":           {"internal/language/hclfile"},
 	"github.com/google/jsonschema-go":     {"internal/language/schema"},
 	"github.com/fsnotify/fsnotify":        {"internal/ops/watch"},
+	"github.com/creachadair/jrpc2":        {"internal/ops/lsp"},
 	"github.com/gorilla/websocket":        {"internal/protocol/transport/websocket"},
 	"github.com/spf13/cobra":              {"cmd/mcpd"},
 	"golang.org/x/sys":                    {"internal/process/sandbox"},

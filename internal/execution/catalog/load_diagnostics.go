@@ -1,10 +1,13 @@
 package catalog
 
 import (
+	"errors"
 	"log/slog"
 	"runtime/debug"
+	"slices"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/loader"
 )
 
@@ -29,6 +32,36 @@ func (b *Builder) Guard(logger *slog.Logger, step func() error) (err error) {
 		}}
 	}()
 	return step()
+}
+
+// Examine builds the changed files with the offers of upstream servers, and returns all diagnostics
+// and the upstream blocks. The result is not served.
+func (b *Builder) Examine(logger *slog.Logger, change Change, registered []*Item, offers func([]definition.Upstream, map[string]string) Offers) (problems diag.List, upstreams []definition.Upstream) {
+	err := b.Guard(logger, func() error {
+		built := b.Build(change, registered)
+		problems = built.Problems
+		if !problems.HasErrors() {
+			_, warnings := b.Overlay(built.Base, offers(built.Base.Upstreams, built.Base.SecretKeys))
+			problems, upstreams = slices.Concat(problems, warnings).Sort(), built.Base.Upstreams
+		}
+		return nil
+	})
+	var failed diag.List
+	if errors.As(err, &failed) {
+		return failed, nil
+	}
+	return problems, upstreams
+}
+
+// LoadOutcome returns the result of a load as a metric label.
+func LoadOutcome(published bool, err error) string {
+	switch {
+	case err != nil:
+		return "failed"
+	case !published:
+		return "unchanged"
+	}
+	return "published"
 }
 
 // LogPanics logs the stack traces of panics in a file.

@@ -326,3 +326,50 @@ func header(block string, r *rule) string {
 	}
 	return block
 }
+
+// Grammar says what a file or a block may contain, for editors.
+type Grammar struct{ rule *rule }
+
+// GrammarArgument is an argument of a [Grammar].
+type GrammarArgument struct {
+	Name     string
+	Required bool
+	// Code reports text in another language, and Type a type such as list(string).
+	Code, Type bool
+}
+
+// FileGrammar returns the grammar of a kind of file.
+func FileGrammar(k Kind) Grammar { return Grammar{fileRules[k]} }
+
+// Block returns the grammar of a nested block, and whether it is allowed. The labels matter for auth
+// blocks, whose kind is a label.
+func (g Grammar) Block(name string, labels ...string) (inner Grammar, ok bool) {
+	if !g.HasBlock(name) {
+		return Grammar{&rule{}}, false
+	}
+	if name == "auth" && len(labels) > 0 && authRules[labels[0]] != nil {
+		return Grammar{authRules[labels[0]]}, true
+	}
+	return Grammar{g.rule.block(name)}, true
+}
+
+// HasBlock reports whether a block type is allowed.
+func (g Grammar) HasBlock(name string) bool { return g.rule.hasBlock(name) }
+
+// Blocks returns the allowed block types.
+func (g Grammar) Blocks() []string { return slices.Clone(g.rule.blocks) }
+
+// Labels returns what the labels of the block are, such as "name".
+func (g Grammar) Labels() []string { return slices.Clone(g.rule.labels) }
+
+// Single reports whether a block has at most one such block.
+func (g Grammar) Single() bool { return g.rule.single }
+
+// Arguments returns the allowed arguments.
+func (g Grammar) Arguments() []GrammarArgument {
+	all := make([]GrammarArgument, len(g.rule.args))
+	for i, a := range g.rule.args {
+		all[i] = GrammarArgument{a.name, a.required, a.form == code, a.form == typeName}
+	}
+	return all
+}

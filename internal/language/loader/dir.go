@@ -16,6 +16,8 @@ func Dir(path string) fs.FS { return dir(path) }
 
 type dir string
 
+func (d dir) folder() string { return string(d) }
+
 // Open opens a file below the directory.
 func (d dir) Open(name string) (fs.File, error) {
 	return within(d, func(root fs.FS) (fs.File, error) { return root.Open(name) })
@@ -78,17 +80,14 @@ func (s single) ReadDir(name string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// Path returns the absolute path of the directory of [Dir] or [File], and "" for any other
-// fsys.
+// Path returns the absolute path of the directory of [Dir], [File] or [Overlay.Dir], and "" for any
+// other fsys.
 func Path(fsys fs.FS) string {
-	if one, ok := fsys.(single); ok {
-		fsys = one.dir
-	}
-	d, ok := fsys.(dir)
+	d, ok := fsys.(interface{ folder() string })
 	if !ok {
 		return ""
 	}
-	path, err := filepath.Abs(string(d))
+	path, err := filepath.Abs(d.folder())
 	if err != nil {
 		return ""
 	}

@@ -1,0 +1,248 @@
+package lsp
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/mcpd/mcpd/diag"
+)
+
+// checker collects changes, and checks them one after the other. Changes that arrive during a check
+// wait for its end and are checked together, so that fast typing costs one check at a time.
+type checker struct {
+	// wake has a value if a change waits. It is closed at the end.
+	wake chan struct{}
+
+	mu      sync.Mutex
+	closed  bool
+	waiting pending
+
+	// published are the encoded diagnostics that the client shows, by URI. Only the goroutine of run
+	// uses them.
+	published map[string][]byte
+}
+
+// pending are changes that wait.
+type pending struct {
+	Change
+	touched map[string]bool // the paths of changed files and documents
+}
+
+func newChecker() *checker {
+	return &checker{wake: make(chan struct{}, 1), published: map[string][]byte{}}
+}
+
+// add adds a change of a file; "" for no particular one.
+func (c *checker) add(path string, change Change) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || path != "" && len(change.Paths) == 0 && !change.Config && !change.All {
+		return
+	}
+	w := &c.waiting
+	if w.touched == nil {
+		w.touched = map[string]bool{}
+	}
+	if path != "" {
+		w.touched[path] = true
+	}
+	for _, name := range change.Paths {
+		if !slices.Contains(w.Paths, name) {
+			w.Paths = append(w.Paths, name)
+		}
+	}
+	w.Config, w.All = w.Config || change.Config, w.All || change.All
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the changes that wait.
+func (c *checker) take() pending {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	taken := c.waiting
+	c.waiting = pending{}
+	return taken
+}
+
+// run checks changes until close is called.
+func (c *checker) run(check func(pending)) {
+	for range c.wake {
+		check(c.take())
+	}
+}
+
+// close ends run after its current check.
+func (c *checker) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.closed = true
+		close(c.wake)
+	}
+}
+
+// check checks the project with the open documents and publishes the diagnostics.
+func (s *session) check(p pending) {
+	s.mu.Lock()
+	open, project := maps.Clone(s.documents), s.project
+	s.mu.Unlock()
+	for path := range p.touched {
+		if d := open[path]; d != nil {
+			s.files.Set(path, []byte(d.text))
+		} else {
+			s.files.Remove(path)
+		}
+	}
+	s.publish(p, project.Check(p.Change), open)
+}
+
+// publish sends the diagnostics of each file that has other ones than before. A file without
+// diagnostics gets an empty list.
+func (s *session) publish(p pending, problems diag.List, open map[string]*document) {
+	v := &view{session: s, open: open, texts: map[string]string{}}
+	lists := map[string][]diagnostic{}
+	for _, problem := range problems {
+		if path := v.pathFor(problem.Range); path != "" {
+			lists[path] = append(lists[path], v.diagnostic(problem, path))
+		}
+	}
+	for path := range p.touched {
+		if open[path] != nil && lists[path] == nil {
+			lists[path] = []diagnostic{}
+		}
+	}
+	seen := map[string]bool{}
+	for _, path := range slices.Sorted(maps.Keys(lists)) {
+		params := publishParams{URI: v.uri(path), Diagnostics: lists[path]}
+		seen[params.URI] = true
+		encoded, err := json.Marshal(params.Diagnostics)
+		if err != nil {
+			continue // the types have no values that cannot be encoded
+		}
+		if before, shown := s.checker.published[params.URI]; shown && bytes.Equal(before, encoded) && !p.touched[path] {
+			continue
+		}
+		if d := open[path]; d != nil {
+			params.Version = &d.version
+		}
+		s.checker.published[params.URI] = encoded
+		s.notify("textDocument/publishDiagnostics", params)
+	}
+	for uri, before := range s.checker.published {
+		if seen[uri] {
+			continue
+		}
+		delete(s.checker.published, uri)
+		if !bytes.Equal(before, noDiagnostics) {
+			s.notify("textDocument/publishDiagnostics", publishParams{URI: uri, Diagnostics: []diagnostic{}})
+		}
+	}
+}
+
+var noDiagnostics = []byte("[]")
+
+// view converts diagnostics for the client, with the texts that were checked.
+type view struct {
+	session *session
+	open    map[string]*document
+	texts   map[string]string
+}
+
+// pathFor returns the file that shows a diagnostic. A diagnostic of a directory, or without a file,
+// is shown in the config file, if there is one.
+func (v *view) pathFor(r diag.Range) string {
+	if r.File != "" {
+		path := filepath.Clean(filepath.FromSlash(r.File))
+		if v.open[path] != nil || isFile(path) {
+			return path
+		}
+	}
+	if config := v.session.project.Config; v.open[config] != nil || isFile(config) {
+		return config
+	}
+	return ""
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir()
+}
+
+// uri returns the URI of a file, as the client writes it.
+func (v *view) uri(path string) string {
+	if d := v.open[path]; d != nil {
+		return d.uri
+	}
+	return uriOf(path)
+}
+
+// text returns the text of a file.
+func (v *view) text(path string) string {
+	if d := v.open[path]; d != nil {
+		return d.text
+	}
+	text, read := v.texts[path]
+	if !read {
+		text = readFile(path)
+		v.texts[path] = text
+	}
+	return text
+}
+
+// readFile returns the text of a file, or "" if it cannot be read. The diagnostics say why.
+func readFile(path string) string {
+	if !isFile(path) {
+		return ""
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxDocument))
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}
+
+// diagnostic converts a diagnostic that is shown in a file.
+func (v *view) diagnostic(d diag.Diagnostic, shownIn string) diagnostic {
+	out := diagnostic{Severity: severityError, Code: d.Code, Source: "mcpd", Message: d.Summary}
+	if d.Severity == diag.Warning {
+		out.Severity = severityWarning
+	}
+	if d.Detail != "" {
+		out.Message += "\n" + d.Detail
+	}
+	if path := filepath.Clean(filepath.FromSlash(d.Range.File)); d.Range.File != "" && path != shownIn {
+		out.Message = d.Range.File + ": " + out.Message
+	} else {
+		out.Range = v.session.unit.rangeOf(v.text(shownIn), d.Range)
+	}
+	related := v.session.client.Capabilities.TextDocument.PublishDiagnostics.RelatedInformation
+	for _, n := range d.Notes {
+		if !related || n.Range.File == "" {
+			if where := n.Range.String(); where != "" {
+				out.Message += "\n" + where + ": " + n.Message
+			} else {
+				out.Message += "\n" + n.Message
+			}
+			continue
+		}
+		path := filepath.Clean(filepath.FromSlash(n.Range.File))
+		out.RelatedInformation = append(out.RelatedInformation, relatedInformation{
+			Location: location{v.uri(path), v.session.unit.rangeOf(v.text(path), n.Range)}, Message: n.Message,
+		})
+	}
+	return out
+}

@@ -1,0 +1,231 @@
+package lsp
+
+import "encoding/json"
+
+// The types below are the parts of the protocol that the server uses, named as in the
+// specification. The maintained Go modules with all types depend on a logger and on a JSON encoder
+// of their own, which mcpd does not link for a few structs.
+//
+// See https://microsoft.github.io/language-server-protocol/specifications/lsp/3.17/specification/
+
+// position counts lines and the code units of a line from 0. The unit is the negotiated encoding.
+type position struct {
+	Line      uint32 `json:"line"`
+	Character uint32 `json:"character"`
+}
+
+// span is a Range of the specification; End is exclusive.
+type span struct {
+	Start position `json:"start"`
+	End   position `json:"end"`
+}
+
+type location struct {
+	URI   string `json:"uri"`
+	Range span   `json:"range"`
+}
+
+type initializeParams struct {
+	RootURI          *string `json:"rootUri"`
+	WorkspaceFolders []struct {
+		URI string `json:"uri"`
+	} `json:"workspaceFolders"`
+	Capabilities struct {
+		General struct {
+			PositionEncodings []string `json:"positionEncodings"`
+		} `json:"general"`
+		TextDocument struct {
+			PublishDiagnostics struct {
+				RelatedInformation bool `json:"relatedInformation"`
+			} `json:"publishDiagnostics"`
+			DocumentSymbol struct {
+				Hierarchical bool `json:"hierarchicalDocumentSymbolSupport"`
+			} `json:"documentSymbol"`
+			Completion struct {
+				CompletionItem struct {
+					SnippetSupport bool `json:"snippetSupport"`
+				} `json:"completionItem"`
+			} `json:"completion"`
+		} `json:"textDocument"`
+		Workspace struct {
+			DidChangeWatchedFiles struct {
+				DynamicRegistration bool `json:"dynamicRegistration"`
+			} `json:"didChangeWatchedFiles"`
+		} `json:"workspace"`
+	} `json:"capabilities"`
+}
+
+type initializeResult struct {
+	Capabilities serverCapabilities `json:"capabilities"`
+	ServerInfo   serverInfo         `json:"serverInfo"`
+}
+
+type serverInfo struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+type serverCapabilities struct {
+	PositionEncoding   string             `json:"positionEncoding"`
+	TextDocumentSync   syncOptions        `json:"textDocumentSync"`
+	Formatting         bool               `json:"documentFormattingProvider"`
+	DocumentSymbol     bool               `json:"documentSymbolProvider"`
+	Hover              bool               `json:"hoverProvider"`
+	Definition         bool               `json:"definitionProvider"`
+	CompletionProvider *completionOptions `json:"completionProvider,omitempty"`
+}
+
+type syncOptions struct {
+	OpenClose bool        `json:"openClose"`
+	Change    int         `json:"change"`
+	Save      saveOptions `json:"save"`
+}
+
+type saveOptions struct {
+	IncludeText bool `json:"includeText"`
+}
+
+type completionOptions struct {
+	TriggerCharacters []string `json:"triggerCharacters,omitempty"`
+}
+
+// incremental is TextDocumentSyncKind.Incremental.
+const incremental = 2
+
+type textDocumentItem struct {
+	URI     string `json:"uri"`
+	Version int32  `json:"version"`
+	Text    string `json:"text"`
+}
+
+type didOpenParams struct {
+	TextDocument textDocumentItem `json:"textDocument"`
+}
+
+type documentParams struct {
+	TextDocument struct {
+		URI     string `json:"uri"`
+		Version int32  `json:"version"`
+	} `json:"textDocument"`
+}
+
+type didChangeParams struct {
+	documentParams
+	ContentChanges []contentChange `json:"contentChanges"`
+}
+
+// contentChange replaces a range, or the whole text if Range is nil.
+type contentChange struct {
+	Range *span  `json:"range"`
+	Text  string `json:"text"`
+}
+
+type positionParams struct {
+	documentParams
+	Position position `json:"position"`
+}
+
+type watchedFilesParams struct {
+	Changes []struct {
+		URI string `json:"uri"`
+	} `json:"changes"`
+}
+
+type publishParams struct {
+	URI         string       `json:"uri"`
+	Version     *int32       `json:"version,omitempty"`
+	Diagnostics []diagnostic `json:"diagnostics"`
+}
+
+type diagnostic struct {
+	Range              span                 `json:"range"`
+	Severity           int                  `json:"severity"`
+	Code               string               `json:"code,omitempty"`
+	Source             string               `json:"source"`
+	Message            string               `json:"message"`
+	RelatedInformation []relatedInformation `json:"relatedInformation,omitempty"`
+}
+
+// Values of DiagnosticSeverity.
+const (
+	severityError   = 1
+	severityWarning = 2
+)
+
+type relatedInformation struct {
+	Location location `json:"location"`
+	Message  string   `json:"message"`
+}
+
+type showMessageParams struct {
+	Type    int    `json:"type"`
+	Message string `json:"message"`
+}
+
+type registrationParams struct {
+	Registrations []registration `json:"registrations"`
+}
+
+type registration struct {
+	ID              string `json:"id"`
+	Method          string `json:"method"`
+	RegisterOptions any    `json:"registerOptions"`
+}
+
+type watchers struct {
+	Watchers []watcher `json:"watchers"`
+}
+
+type watcher struct {
+	GlobPattern string `json:"globPattern"`
+}
+
+type textEdit struct {
+	Range   span   `json:"range"`
+	NewText string `json:"newText"`
+}
+
+type documentSymbol struct {
+	Name           string           `json:"name"`
+	Detail         string           `json:"detail,omitempty"`
+	Kind           int              `json:"kind"`
+	Range          span             `json:"range"`
+	SelectionRange span             `json:"selectionRange"`
+	Children       []documentSymbol `json:"children,omitempty"`
+}
+
+// symbolInformation is for clients without hierarchical symbols.
+type symbolInformation struct {
+	Name     string   `json:"name"`
+	Kind     int      `json:"kind"`
+	Location location `json:"location"`
+}
+
+type hover struct {
+	Contents markup `json:"contents"`
+	Range    span   `json:"range"`
+}
+
+type markup struct {
+	Kind  string `json:"kind"`
+	Value string `json:"value"`
+}
+
+type completionList struct {
+	IsIncomplete bool             `json:"isIncomplete"`
+	Items        []completionItem `json:"items"`
+}
+
+type completionItem struct {
+	Label            string    `json:"label"`
+	Kind             int       `json:"kind"`
+	Detail           string    `json:"detail,omitempty"`
+	Documentation    *markup   `json:"documentation,omitempty"`
+	SortText         string    `json:"sortText,omitempty"`
+	InsertTextFormat int       `json:"insertTextFormat,omitempty"`
+	TextEdit         *textEdit `json:"textEdit,omitempty"`
+}
+
+type cancelParams struct {
+	ID json.RawMessage `json:"id"`
+}
