@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -45,6 +46,23 @@ func didYouMean(candidate string) string {
 		return ""
 	}
 	return fmt.Sprintf("did you mean %q?", candidate)
+}
+
+// Suggestion returns the name that Detail suggests with [DidYouMean], or "".
+func (d Diagnostic) Suggestion() string {
+	_, rest, ok := strings.Cut(d.Detail, "did you mean ")
+	if !ok {
+		return ""
+	}
+	quoted, err := strconv.QuotedPrefix(rest)
+	if err != nil || !strings.HasPrefix(rest[len(quoted):], "?") {
+		return ""
+	}
+	name, err := strconv.Unquote(quoted)
+	if err != nil {
+		return ""
+	}
+	return name
 }
 
 // SuggestLonger returns the candidate that ends in name after one of the separators _ - . /, or
