@@ -62,6 +62,11 @@ func playTranscript(t *testing.T, name string, start func(*testing.T, string) *e
 		case isServer:
 			want := normal(t, []byte(text))
 			got := ed.next(want)
+			for _, part := range []string{"result", "params"} {
+				if want[part] == "*" && got[part] != nil {
+					got[part] = "*"
+				}
+			}
 			fmt.Fprintf(&played, "<-- %s\n", encode(t, got))
 			if diff := cmp.Diff(want, got); diff != "" && !*update {
 				t.Fatalf("%s, line %d of messages (-want +got):\n%s\n<-- %s", name, number+1, diff, encode(t, got))
@@ -76,6 +81,12 @@ func playTranscript(t *testing.T, name string, start func(*testing.T, string) *e
 	}
 	if code := ed.close(); code != exitOK {
 		t.Errorf("exit code %d", code)
+	}
+	for m := range ed.read {
+		ed.early = append(ed.early, m)
+	}
+	for _, m := range ed.early {
+		t.Errorf("%s does not expect <-- %s", name, encode(t, m))
 	}
 	if *update {
 		archive.Files[messages].Data = []byte(played.String())
@@ -125,6 +136,7 @@ type editor struct {
 	read  chan map[string]any // the messages of the server; closed at their end
 	early []map[string]any    // read while another one was expected
 	exit  chan int
+	log   *lockedBuffer // what a server in this process writes to standard error
 }
 
 func newEditor(t testing.TB, dir string, in io.WriteCloser, out io.Reader) *editor {
@@ -153,6 +165,7 @@ func startLSP(t testing.TB, dir string, args ...string) *editor {
 	var log lockedBuffer
 	e.stdin, e.stdout, e.stderr = in, out, &log
 	ed := newEditor(t, dir, toServer, fromServer)
+	ed.log = &log
 	go func() {
 		code := run(e, append([]string{"lsp"}, args...))
 		_ = in.Close()

@@ -373,3 +373,6 @@ func (g Grammar) Arguments() []GrammarArgument {
 	}
 	return all
 }
+
+// AuthKinds returns the kinds of auth blocks.
+func AuthKinds() []string { return slices.Clone(authKinds) }

@@ -109,12 +109,23 @@ func (s *session) check(p pending) {
 // diagnostics gets an empty list.
 func (s *session) publish(p pending, problems diag.List, open map[string]*document) {
 	v := &view{session: s, open: open, texts: map[string]string{}}
-	lists := map[string][]diagnostic{}
+	lists, suggested := map[string][]diagnostic{}, map[string]fixes{}
 	for _, problem := range problems {
-		if path := v.pathFor(problem.Range); path != "" {
-			lists[path] = append(lists[path], v.diagnostic(problem, path))
+		path := v.pathFor(problem.Range)
+		if path == "" {
+			continue
+		}
+		shown := v.diagnostic(problem, path)
+		lists[path] = append(lists[path], shown)
+		if d := open[path]; d != nil {
+			if f, ok := s.unit.fixOf(d.text, problem, shown); ok {
+				suggested[path] = fixes{d.text, append(suggested[path].all, f)}
+			}
 		}
 	}
+	s.mu.Lock()
+	s.fixes = suggested
+	s.mu.Unlock()
 	for path := range p.touched {
 		if open[path] != nil && lists[path] == nil {
 			lists[path] = []diagnostic{}
@@ -225,15 +236,16 @@ func (v *view) diagnostic(d diag.Diagnostic, shownIn string) diagnostic {
 		out.Message += "\n" + d.Detail
 	}
 	if path := filepath.Clean(filepath.FromSlash(d.Range.File)); d.Range.File != "" && path != shownIn {
-		out.Message = d.Range.File + ": " + out.Message
+		out.Message = v.relative(d.Range.File) + ": " + out.Message
 	} else {
 		out.Range = v.session.unit.rangeOf(v.text(shownIn), d.Range)
 	}
 	related := v.session.client.Capabilities.TextDocument.PublishDiagnostics.RelatedInformation
 	for _, n := range d.Notes {
 		if !related || n.Range.File == "" {
-			if where := n.Range.String(); where != "" {
-				out.Message += "\n" + where + ": " + n.Message
+			where := n.Range
+			if where.File = v.relative(where.File); where.File != "" {
+				out.Message += "\n" + where.String() + ": " + n.Message
 			} else {
 				out.Message += "\n" + n.Message
 			}
@@ -245,4 +257,13 @@ func (v *view) diagnostic(d diag.Diagnostic, shownIn string) diagnostic {
 		})
 	}
 	return out
+}
+
+// relative returns a name of a file in a diagnostic, below the directory of the project.
+func (v *view) relative(name string) string {
+	below, err := filepath.Rel(v.session.root, filepath.FromSlash(name))
+	if name == "" || err != nil || !filepath.IsLocal(below) {
+		return name
+	}
+	return filepath.ToSlash(below)
 }

@@ -101,6 +101,10 @@ type session struct {
 	// background are the goroutines of the session besides those of rpc.
 	background sync.WaitGroup
 
+	// indexing guards sources, the sources of the last index by path.
+	indexing sync.Mutex
+	sources  map[string]*source
+
 	mu        sync.Mutex
 	documents map[string]*document // by path
 	size      int                  // of all documents, in bytes
@@ -109,7 +113,10 @@ type session struct {
 	// Set by initialize.
 	unit    encoding
 	client  initializeParams
+	root    string // the directory of the project
 	project *Project
+	// fixes are those of the published diagnostics, by path.
+	fixes map[string]fixes
 }
 
 // Errors of the protocol.
@@ -133,6 +140,12 @@ func (s *session) Assign(_ context.Context, method string) jrpc2.Handler {
 		"textDocument/didSave":            (*session).didSave,
 		"workspace/didChangeWatchedFiles": (*session).didChangeWatchedFiles,
 		"textDocument/formatting":         (*session).formatting,
+		"textDocument/documentSymbol":     (*session).symbols,
+		"textDocument/completion":         (*session).completion,
+		"textDocument/hover":              (*session).hover,
+		"textDocument/definition":         (*session).definition,
+		"textDocument/references":         (*session).references,
+		"textDocument/codeAction":         (*session).codeActions,
 	}[method]
 	if h == nil {
 		return nil
@@ -195,14 +208,15 @@ func (s *session) initialize(_ context.Context, r *jrpc2.Request) (any, error) {
 		unit = utf8s
 	}
 	s.mu.Lock()
-	s.started, s.client, s.project, s.unit = true, params, project, unit
+	s.started, s.client, s.root, s.project, s.unit = true, params, root, project, unit
 	s.mu.Unlock()
 	s.background.Go(func() { s.checker.run(s.check) })
 	s.checker.add("", Change{All: true})
 	return initializeResult{
 		Capabilities: serverCapabilities{
 			PositionEncoding: string(unit), TextDocumentSync: syncOptions{OpenClose: true, Change: incremental},
-			Formatting: true,
+			Formatting: true, DocumentSymbol: true, Hover: true, Definition: true, References: true,
+			CodeAction: codeActionOptions{[]string{quickFix}}, CompletionProvider: completionOptions{[]string{".", `"`}},
 		},
 		ServerInfo: serverInfo{s.options.Name, s.options.Version},
 	}, nil

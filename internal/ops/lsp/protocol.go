@@ -66,13 +66,15 @@ type serverInfo struct {
 }
 
 type serverCapabilities struct {
-	PositionEncoding   string             `json:"positionEncoding"`
-	TextDocumentSync   syncOptions        `json:"textDocumentSync"`
-	Formatting         bool               `json:"documentFormattingProvider"`
-	DocumentSymbol     bool               `json:"documentSymbolProvider"`
-	Hover              bool               `json:"hoverProvider"`
-	Definition         bool               `json:"definitionProvider"`
-	CompletionProvider *completionOptions `json:"completionProvider,omitempty"`
+	PositionEncoding   string            `json:"positionEncoding"`
+	TextDocumentSync   syncOptions       `json:"textDocumentSync"`
+	Formatting         bool              `json:"documentFormattingProvider"`
+	DocumentSymbol     bool              `json:"documentSymbolProvider"`
+	Hover              bool              `json:"hoverProvider"`
+	Definition         bool              `json:"definitionProvider"`
+	References         bool              `json:"referencesProvider"`
+	CodeAction         codeActionOptions `json:"codeActionProvider"`
+	CompletionProvider completionOptions `json:"completionProvider"`
 }
 
 type syncOptions struct {
@@ -83,6 +85,33 @@ type syncOptions struct {
 
 type saveOptions struct {
 	IncludeText bool `json:"includeText"`
+}
+
+type codeActionOptions struct {
+	CodeActionKinds []string `json:"codeActionKinds"`
+}
+
+// quickFix is the CodeActionKind of fixes.
+const quickFix = "quickfix"
+
+type codeActionParams struct {
+	documentParams
+	Range   span `json:"range"`
+	Context struct {
+		Only []string `json:"only"`
+	} `json:"context"`
+}
+
+type codeAction struct {
+	Title       string        `json:"title"`
+	Kind        string        `json:"kind"`
+	Diagnostics []diagnostic  `json:"diagnostics"`
+	IsPreferred bool          `json:"isPreferred"`
+	Edit        workspaceEdit `json:"edit"`
+}
+
+type workspaceEdit struct {
+	Changes map[string][]textEdit `json:"changes"`
 }
 
 type completionOptions struct {

@@ -1,0 +1,276 @@
+package lsp
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/creachadair/jrpc2"
+)
+
+// place is a position in a source with what surrounds it.
+type place struct {
+	*source
+	index  *index
+	offset int
+	block  *block    // the innermost block
+	arg    *argument // nil outside of an argument
+	// inValue is set behind the equals sign of arg.
+	inValue bool
+}
+
+// placeAt returns the place of a request, or nil in a file that is not HCL.
+func (s *session) placeAt(r *jrpc2.Request) (*place, error) {
+	var params positionParams
+	if err := r.UnmarshalParams(&params); err != nil {
+		return nil, err
+	}
+	d, unit, err := s.open(params.TextDocument.URI)
+	if err != nil {
+		return nil, err
+	}
+	x := s.index()
+	for _, found := range x.sources {
+		if found.document == d {
+			return newPlace(x, found, unit.offset(d.text, params.Position)), nil
+		}
+	}
+	return nil, nil
+}
+
+func newPlace(x *index, s *source, offset int) *place {
+	p := &place{source: s, index: x, offset: offset, block: s.root.inside(offset)}
+	p.arg = p.block.argumentAt(offset)
+	p.inValue = p.arg != nil && p.arg.hasEqual && offset >= p.arg.value
+	return p
+}
+
+// quoted returns the string around the place.
+func (p *place) quoted() (q quoted, ok bool) {
+	if !p.inValue {
+		return q, false
+	}
+	for _, q := range p.strings(p.arg) {
+		if q.start <= p.offset && p.offset <= q.end {
+			return q, true
+		}
+	}
+	return q, false
+}
+
+// label returns the label around the place, its index, and its block.
+func (p *place) label() (b *block, number int, ok bool) {
+	for _, b := range p.block.blocks {
+		for i, l := range b.labels {
+			if l.start <= p.offset && p.offset <= l.end {
+				return b, i, true
+			}
+		}
+	}
+	return nil, 0, false
+}
+
+// head returns the block whose kind is around the place.
+func (p *place) head() *block {
+	for _, b := range p.block.blocks {
+		if b.kindStart <= p.offset && p.offset <= b.kindStart+len(b.kind) {
+			return b
+		}
+	}
+	return nil
+}
+
+// wordRange returns the range of the name around an offset.
+func wordRange(text string, offset int) (start, end int) {
+	start, end = offset, offset
+	for start > 0 && isWordByte(text[start-1]) {
+		start--
+	}
+	for end < len(text) && isWordByte(text[end]) {
+		end++
+	}
+	return start, end
+}
+
+// maxChain bounds the names of a chain, and maxChainName each of them.
+const (
+	maxChain     = 8
+	maxChainName = 200
+)
+
+// chain returns the names of an expression such as http.crm.get up to the name around an offset, and
+// where the last one starts. The last name is complete if whole is set, and ends at the offset
+// otherwise.
+func chain(text string, offset int, whole bool) (names []string, start int) {
+	identifier := func(c byte) bool { return isWordByte(c) && c != '-' || c == '$' }
+	end := offset
+	for whole && end < len(text) && identifier(text[end]) {
+		end++
+	}
+	start = end
+	for at := end; len(names) < maxChain; {
+		from := at
+		for from > 0 && identifier(text[from-1]) && at-from <= maxChainName {
+			from--
+		}
+		names = append(names, text[from:at])
+		if len(names) == 1 {
+			start = from
+		}
+		if from == 0 || text[from-1] != '.' {
+			break
+		}
+		at = from - 1
+		if at > 0 && text[at-1] == '?' {
+			at-- // input?.name
+		}
+	}
+	slices.Reverse(names)
+	return names, start
+}
+
+// code is the language of a value.
+type code int
+
+const (
+	noCode code = iota
+	script
+	cel
+	sql
+)
+
+// code returns the language around the place.
+func (p *place) code() code {
+	if !p.inValue {
+		return noCode
+	}
+	value := p.text[p.arg.value:min(p.arg.valueEnd, p.arg.value+16)]
+	if p.arg.name == "reason" && p.block.kind == "policy" && strings.HasPrefix(strings.TrimLeft(value, "<-"), "CEL") {
+		return cel
+	}
+	for _, a := range p.block.grammar.Arguments() {
+		if a.Name != p.arg.name || !a.Code {
+			continue
+		}
+		switch a.Name {
+		case "run", "dry_run":
+			return script
+		case "query":
+			return sql
+		}
+		return cel
+	}
+	return noCode
+}
+
+// names returns the kind of top-level block that the strings of an argument name, or "".
+func (p *place) names() string {
+	if p.arg == nil {
+		return ""
+	}
+	return nameKind(p.block, p.arg.name)
+}
+
+// nameKind returns the kind of top-level block that the strings of an argument name, or "".
+func nameKind(b *block, argument string) string {
+	switch argument {
+	case "tools":
+		if b.kind != "ceiling" {
+			return "tool"
+		}
+	case "tool", "prompt":
+		if b.kind == "test" {
+			return argument
+		}
+	case "prompts":
+		return "prompt"
+	case "resources":
+		return "resource"
+	case "denied_by":
+		return "policy"
+	case "names":
+		if b.kind == "secrets" {
+			return "secret"
+		}
+	case "reads":
+		return "secret"
+	}
+	return ""
+}
+
+// field is a named value with a type: an input, an output, or an argument of a prompt.
+type field struct {
+	declared
+	owner *block // the tool, prompt or template
+}
+
+// inputsOf returns the inputs of a tool, prompt or template.
+func inputsOf(d declared) (fields []field) {
+	kind := map[string]string{"tool": "input", "prompt": "argument", "resource_template": "param"}[d.kindOf()]
+	for _, b := range d.block.blocks {
+		if b.kind == kind && b.name() != "" {
+			fields = append(fields, field{declared{d.source, b}, d.block})
+		}
+	}
+	return fields
+}
+
+func (d declared) kindOf() string { return d.block.kind }
+
+// inputs returns what input (in a script) or args (in CEL) has at the place. A policy without tools
+// could see the inputs of every tool, so it has none here.
+func (p *place) inputs() (fields []field) {
+	for b := p.block; b != nil; b = b.outer {
+		switch b.kind {
+		case "tool", "prompt", "resource_template":
+			return inputsOf(declared{p.source, b})
+		case "policy", "limit":
+			for _, pattern := range p.stringsOf(b, "tools") {
+				for _, tool := range p.index.named("tool", pattern) {
+					fields = append(fields, inputsOf(tool)...)
+				}
+			}
+			return fields
+		}
+	}
+	return nil
+}
+
+// tested returns the tools and prompts that the test around the place calls.
+func (p *place) tested() (found []declared) {
+	test := p.block.enclosing("test")
+	if test == nil {
+		return nil
+	}
+	for _, kind := range []string{"tool", "prompt"} {
+		if name := p.literal(test, kind); name != "" {
+			found = append(found, p.index.named(kind, name)...)
+		}
+	}
+	return found
+}
+
+// grants returns the grant blocks of the script around the place, such as http "crm".
+func (p *place) grants() (found []declared) {
+	for b := p.block; b != nil; b = b.outer {
+		for _, inner := range b.blocks {
+			if inner.kind == "allow" {
+				for _, grant := range inner.blocks {
+					found = append(found, declared{p.source, grant})
+				}
+			}
+		}
+	}
+	return found
+}
+
+// prose returns the description of a block, with its type if it has one, in Markdown.
+func prose(d declared) string {
+	var parts []string
+	if typ := d.source.word(d.block, "type"); typ != "" {
+		parts = append(parts, "`"+strings.ReplaceAll(typ, "`", "")+"`")
+	}
+	if text := d.source.literal(d.block, "description"); text != "" {
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, "\n\n")
+}
