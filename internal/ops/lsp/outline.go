@@ -284,6 +284,9 @@ func (o *outliner) valueEnd(at int) int {
 		case '<':
 			if stop, ok := o.heredocEnd(at); ok {
 				at, end = stop, stop
+				if o.startsTop(at) {
+					return end // the end of the heredoc is missing
+				}
 				continue
 			}
 			at++
