@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -92,6 +94,11 @@ func (c *checker) close() {
 
 // check checks the project with the open documents and publishes the diagnostics.
 func (s *session) check(p pending) {
+	defer func() {
+		if recover() != nil {
+			s.options.Logger.Error("recover panic in editor check", slog.String("stack", string(debug.Stack())))
+		}
+	}()
 	s.mu.Lock()
 	open, project := maps.Clone(s.documents), s.project
 	s.mu.Unlock()
