@@ -38,6 +38,7 @@ var noRequest = map[string]string{
 	"internal/base/state":                                 aServer,
 	"internal/base/state/postgres":                        aServer,
 	"internal/ops/bundle":                                 aServer,
+	"internal/ops/lsp":                                    anEditor,
 	"internal/ops/report":                                 aServer,
 	"internal/ops/systemd":                                aServer,
 	"internal/ops/telemetry":                              aServer,
@@ -65,6 +66,7 @@ const (
 	aConnection = "a connection, which carries many requests"
 	aProvider   = "what is fetched for all callers"
 	anUpstream  = "a connection to another server, for all calls"
+	anEditor    = "a session of an editor, which has no calls"
 )
 
 // logMethods maps the methods of a logger to the position of the message argument.
