@@ -35,13 +35,3 @@ func ExampleSuggest() {
 	fmt.Printf("%q %q\n", diag.Suggest("timout", names), diag.Suggest("colour", names))
 	// Output: "timeout" ""
 }
-
-// A program that shows diagnostics in an editor offers the suggestion as an edit.
-func ExampleDiagnostic_Suggestion() {
-	d := diag.Diagnostic{Detail: diag.DidYouMean("desciption", []string{"description", "title"}) + " see the manual"}
-	fmt.Println(d.Suggestion())
-	fmt.Printf("%q\n", diag.Diagnostic{Detail: `did you mean "x`}.Suggestion())
-	// Output:
-	// description
-	// ""
-}

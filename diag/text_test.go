@@ -108,3 +108,18 @@ func TestSuggestLonger_suffix(t *testing.T) {
 		}
 	}
 }
+
+func TestDiagnostic_suggestion(t *testing.T) {
+	for detail, want := range map[string]string{
+		DidYouMean("desciption", []string{"description", "title"}): "description",
+		`did you mean "a\"b"? see the manual`:                      `a"b`,
+		`write it; did you mean "x"?`:                              "x",
+		`did you mean "x`:                                          "",
+		`did you mean x?`:                                          "",
+		"":                                                         "",
+	} {
+		if got := (Diagnostic{Detail: detail}).Suggestion(); got != want {
+			t.Errorf("the suggestion of %q is %q, want %q", detail, got, want)
+		}
+	}
+}

@@ -1,6 +1,10 @@
 package lsp
 
 import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,6 +53,49 @@ func shape(b *block) string {
 		return strings.Join(blocks, " ")
 	}
 	return "(" + strings.Join(append(inner, blocks...), ", ") + ")"
+}
+
+// TestOutline_ofShippedFiles finds only blocks and arguments that the grammar has in files without
+// mistakes.
+func TestOutline_ofShippedFiles(t *testing.T) {
+	files := 0
+	for _, root := range []string{"../../../tools.d", "../../../examples"} {
+		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".hcl") {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			files++
+			kind := hclfile.ToolsKind
+			if strings.HasPrefix(filepath.Base(path), "mcpd") {
+				kind = hclfile.ConfigKind
+			}
+			outlineOf(string(text), kind).root.each(func(b *block) {
+				if !b.allowed {
+					t.Errorf("%s: no block %s in %s", path, b.kind, b.outer.title())
+				}
+				if b.kind == "locals" || b.kind == "module" {
+					return
+				}
+				for _, a := range b.arguments {
+					known := slices.ContainsFunc(b.grammar.Arguments(), func(g hclfile.GrammarArgument) bool { return g.Name == a.name })
+					if !known || !a.hasEqual {
+						t.Errorf("%s: no argument %s in %s", path, a.name, b.title())
+					}
+				}
+			})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if files < 20 {
+		t.Errorf("only %d files", files)
+	}
 }
 
 func TestEncoding_positions(t *testing.T) {
