@@ -47,7 +47,9 @@ func addTools(s *engine.Server, count int) error {
 	add := func(_ context.Context, _ identity.Agent, in workload.AddIn) (workload.AddOut, error) {
 		return workload.Add(in), nil
 	}
-	blob := func(context.Context, identity.Agent, struct{}) (call.Text, error) { return call.Text(workload.Blob()), nil }
+	blob := func(context.Context, identity.Agent, struct{}) (call.Text, error) {
+		return call.Text(workload.Blob()), nil
+	}
 	if err := engine.AddTool(s, engine.ToolOptions{Name: "add", Description: workload.AddDescription}, add); err != nil {
 		return err
 	}
