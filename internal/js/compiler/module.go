@@ -28,7 +28,10 @@ const (
 
 const mainAdvice = "write export default async function (input, ctx) { … } or an arrow function, and a semicolon after it"
 
-var asyncGenerator = regexp.MustCompile(`^\s*async\s+function\s*\*`)
+// spaces matches white space and comments.
+const spaces = `(?:\s|/\*(?s:.*?)\*/|//[^\n]*\n)*`
+
+var asyncGenerator = regexp.MustCompile(`^` + spaces + `(?:\(` + spaces + `)*async` + spaces + `function` + spaces + `\*`)
 
 // declareMain replaces export default. It reports an error if the script cannot be a module.
 func (c *compilation) declareMain(f syntax.Features) bool {

@@ -40,7 +40,8 @@ func (c *compilation) analyzeMain(m *mainFunction, plain *analysis) *analysis {
 	}
 	clone := mainOf(function)
 	id, plainName := input.(*ast.Identifier)
-	if plainName = plainName && certain && !plain.redeclared[id.Name.String()]; plainName {
+	// A parameter with the name of a member cannot be told from the member, whose context is gone.
+	if plainName = plainName && certain && !plain.redeclared[id.Name.String()] && !slices.Contains(c.contextNames(), id.Name.String()); plainName {
 		rename(clone.literal, id.Name, unistring.NewFromString(c.firstGlobal()))
 		clone.parameters.List[0].Target = &ast.ObjectPattern{}
 	}

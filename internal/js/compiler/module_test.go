@@ -40,6 +40,7 @@ func TestModule_diagnostics(t *testing.T) {
 		{"a context that gets a member", "t.js", "export default (input, ctx) => { ctx.rest = input.limit; return ctx.rest; }", nil},
 		{"a variable with the name of a member", "t.js", "export default async (input, ctx) => { const log = ctx.log; log.info(input.name); return 1; }", nil},
 		{"parameters with the names of globals", "t.js", "export default (log, http) => http\n  .call\n  .id + log.name;", nil},
+		{"an input with the name of a member", "t.js", "export default (call, ctx) => ctx.call.id + call.name;", nil},
 		{"a top-level await", "t.js", "const n = await Promise.resolve(1);\nexport default () => n;", nil},
 
 		{"an unknown input", "t.js", "export default (input) => {\n  return input.nmae;\n};", []string{`tools.d/t.js:2:16 "nmae": error: there is no input "nmae"`}},
@@ -70,6 +71,7 @@ func TestModule_diagnostics(t *testing.T) {
 		{"an object", "t.js", "export default {\n  run() {} };", []string{`tools.d/t.js:1:16 "{": error: the default export is not a function`}},
 		{"a class", "t.js", "export default class {}", []string{`tools.d/t.js:1:16 "class": error: the default export is not a function`}},
 		{"a generator", "t.js", "export default function* () {}", []string{`tools.d/t.js:1:16 "function": error: the default export is not a function`}},
+		{"an async generator after a comment", "t.js", "export default (/* all */ async function /**/ * () {});", []string{`tools.d/t.js:1:1 "export default": error: the default export is not a function`}},
 		{"an async generator", "t.js", "export default async function* () {}", []string{`tools.d/t.js:1:1 "export default": error: the default export is not a function`}},
 		{"a list of expressions", "t.js", "export default () => 1, b = 2;", []string{`tools.d/t.js:1:1 "export": error: the default export is not a function`}},
 		{"a call after the function", "t.js", "export default function () { return 1; }\n(2);", []string{`tools.d/t.js:1:16 "function": error: the default export is not a function`}},
