@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -68,6 +69,9 @@ func (f *projectFlags) writeTypes(ctx context.Context, e env) error {
 		return findingsError("the tools directory has no path relative to %s: %v", project, err)
 	}
 	snapshot := s.Snapshot().Inside().Definitions()
+	if info, err := os.Lstat(e.resolve(dir)); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return findingsError("%s is a link, which mcpd types does not follow; remove it", filepath.ToSlash(dir))
+	}
 	if err := e.disk.mkdirAll(dir, 0o755); err != nil {
 		return findingsError("create directory: %v", err)
 	}

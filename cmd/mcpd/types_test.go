@@ -67,3 +67,19 @@ func TestTypes_watch(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, errs.String())
 	}
 }
+
+func TestTypes_linkedDirectory(t *testing.T) {
+	t.Parallel()
+	dir, elsewhere := t.TempDir(), t.TempDir()
+	if err := os.Symlink(elsewhere, filepath.Join(dir, ".mcpd")); err != nil {
+		t.Skip("SKIPPED: this system has no links")
+	}
+	if err := os.Mkdir(filepath.Join(dir, "tools.d"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := inProcess(t, dir, nil, "types")
+	written, err := os.ReadDir(elsewhere)
+	if code != exitFindings || !strings.Contains(stderr, ".mcpd is a link") || err != nil || len(written) > 0 {
+		t.Errorf("exit code %d, %v, %d files: %s", code, err, len(written), stderr)
+	}
+}
