@@ -36,7 +36,8 @@ It never overwrites a file. Then it writes the types of scripts, as mcpd types d
 	}
 }
 
-// initialize writes all files, or none if one of them already exists.
+// initialize writes all files, or none if one of them already exists. Types that cannot be written
+// are no error: mcpd types writes them later.
 func initialize(ctx context.Context, e env, target string) error {
 	names, err := fs.Glob(starter, "starter/*.hcl")
 	if err != nil {
@@ -70,7 +71,7 @@ func initialize(ctx context.Context, e env, target string) error {
 	}
 	f := projectFlags{tools: filepath.Join(target, "tools.d"), config: filepath.Join(target, "mcpd.hcl")}
 	if err := f.writeTypes(ctx, e); err != nil {
-		return err
+		fmt.Fprintf(e.stderr, "mcpd: the types of scripts were not written: %s\n", sanitize(err.Error()))
 	}
 	enter := ""
 	if filepath.Clean(target) != "." {

@@ -104,3 +104,14 @@ func TestDecodeResult_errors(t *testing.T) {
 		}
 	}
 }
+
+func TestRejectsNull(t *testing.T) {
+	for schema, want := range map[string]bool{
+		``: false, `{}`: false, `true`: false, `{"type":"null"}`: false, `{"type":["object","null"]}`: false,
+		`{"type":"object"}`: true, `{"type":["string","integer"]}`: true,
+	} {
+		if got := rejectsNull([]byte(schema)); got != want {
+			t.Errorf("%s: %v", schema, got)
+		}
+	}
+}

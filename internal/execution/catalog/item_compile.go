@@ -191,12 +191,23 @@ func (c *itemCompiler) finish(granted grant.Set, ranges map[string]diag.Range) *
 	return c.compiledItem
 }
 
+// rejectsNull reports whether the type of an output schema excludes null, the result of a script that
+// returns nothing.
+func rejectsNull(schema json.RawMessage) bool {
+	var one struct{ Type string }
+	if json.Unmarshal(schema, &one) == nil {
+		return one.Type != "" && one.Type != "null"
+	}
+	var several struct{ Type []string }
+	return json.Unmarshal(schema, &several) == nil && len(several.Type) > 0 && !slices.Contains(several.Type, "null")
+}
+
 func (c *compiler) tool(def *definition.Tool) *compiledItem {
 	item := itemOf(def)
 	c.state.authors.applyTo(item, def.Bounds)
 	k := c.newItem(item, def.Semantic)
 	k.problems = c.schemas(def, item)
-	src := scripting.Source{Name: def.Name, Kind: scripting.Tool, MustReturn: def.Output != nil}
+	src := scripting.Source{Name: def.Name, Kind: scripting.Tool, MustReturn: rejectsNull(def.Output)}
 	names, closed := def.InputNames()
 	if closed {
 		src.Inputs = names

@@ -174,7 +174,7 @@ func (c *itemCompiler) completion(def *definition.Complete, names []string, call
 	}
 	granted := call.Grant
 	granted.Ask = nil
-	src := scripting.Source{Name: c.item.Name, Kind: scripting.Complete, MustReturn: true, Inputs: names}
+	src := scripting.Source{Name: c.item.Name, Kind: scripting.Complete, Inputs: names}
 	return withReply(c.handler(src, *def.Run, granted), func(_ *Invocation, r *scripting.Result) (json.RawMessage, error) {
 		return reply.Completion(r)
 	})

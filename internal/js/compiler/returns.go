@@ -15,8 +15,7 @@ import (
 const noReturn = "no-return"
 
 // checkReturns reports a script whose statements return no value: as an error if it must return
-// one, unless it ends with throw. Otherwise a return without a value, or a throw, shows that the
-// author knows.
+// one. A throw, or a return without a value where none is needed, shows that the author knows.
 func (c *compilation) checkReturns(statements []ast.Statement, a *analysis) {
 	if c.src.Kind == source.Hook || c.src.Kind == source.Code || c.list.HasErrors() {
 		return
@@ -36,12 +35,11 @@ func (c *compilation) checkReturns(statements []ast.Statement, a *analysis) {
 	}
 	last := statements[len(statements)-1]
 	start, end := startOf(last), startOf(last)+1
-	_, throws := last.(*ast.ThrowStatement)
 	expression, _ := last.(*ast.ExpressionStatement)
 	switch {
-	case throws, !c.src.MustReturn && found.throws:
+	case found.throws:
 		return
-	case expression != nil && !found.throws && (isValue(expression.Expression) || !c.hasEffect(expression.Expression, a)):
+	case expression != nil && (isValue(expression.Expression) || !c.hasEffect(expression.Expression, a)):
 		d.Summary, d.Detail = "the value of the last line is dropped, and the script returns nothing", "write return before it"
 		start, end = expression.Expression.Idx0(), expression.Expression.Idx1()
 	case !c.src.MustReturn && found.empty:

@@ -154,7 +154,7 @@ func TestNoReturn_severity(t *testing.T) {
 		{"returns", "return 1", true, ""},
 		{"returns in a branch", "if (input.name) { return { a: 1 } }\nlog.info('x')", true, ""},
 		{"throws", "throw new ToolError('no')", true, ""},
-		{"throws within", "const fail = () => { throw new Error('x') }; fail()", true, nothing},
+		{"throws within", "const fail = () => { throw new Error('x') }; fail()", true, ""},
 		{"request", "await http.crm.post('/x', {})", false, nothing},
 		{"log", "log.info('x')", false, nothing},
 		{"log and a call", "for (const x of [1]) { log.info(x) }\n[1].forEach((x) => log.info(x))", false, nothing},
