@@ -190,9 +190,10 @@ func (v *view) pathFor(r diag.Range) string {
 	return ""
 }
 
+// isFile reports whether a path, or the target of a link, is a regular file. It opens nothing.
 func isFile(path string) bool {
 	info, err := os.Stat(path)
-	return err == nil && !info.IsDir()
+	return err == nil && info.Mode().IsRegular()
 }
 
 // uri returns the URI of a file, as the client writes it.
@@ -216,9 +217,20 @@ func (v *view) text(path string) string {
 	return text
 }
 
-// readFile returns the text of a file, or "" if it cannot be read. The diagnostics say why.
+// rangeOf converts a range in a file. Without a line, it does not read the file.
+func (v *view) rangeOf(path string, r diag.Range) span {
+	if r.Start.Line == 0 {
+		return span{}
+	}
+	return v.session.unit.rangeOf(v.text(path), r)
+}
+
+// readFile returns the text of a regular file, or "" if it cannot be read. The diagnostics say why.
+// It follows no link, which may lead out of the project or to the stream of the editor, and opens no
+// pipe or device, which may block. Ranges in such a file have lines without characters.
 func readFile(path string) string {
-	if !isFile(path) {
+	found, err := os.Lstat(path)
+	if err != nil || !found.Mode().IsRegular() {
 		return ""
 	}
 	file, err := os.Open(path)
@@ -226,6 +238,9 @@ func readFile(path string) string {
 		return ""
 	}
 	defer file.Close()
+	if opened, err := file.Stat(); err != nil || !opened.Mode().IsRegular() || !os.SameFile(found, opened) {
+		return ""
+	}
 	text, err := io.ReadAll(io.LimitReader(file, maxDocument))
 	if err != nil {
 		return ""
@@ -245,7 +260,7 @@ func (v *view) diagnostic(d diag.Diagnostic, shownIn string) diagnostic {
 	if path := filepath.Clean(filepath.FromSlash(d.Range.File)); d.Range.File != "" && path != shownIn {
 		out.Message = v.relative(d.Range.File) + ": " + out.Message
 	} else {
-		out.Range = v.session.unit.rangeOf(v.text(shownIn), d.Range)
+		out.Range = v.rangeOf(shownIn, d.Range)
 	}
 	related := v.session.client.Capabilities.TextDocument.PublishDiagnostics.RelatedInformation
 	for _, n := range d.Notes {
@@ -260,7 +275,7 @@ func (v *view) diagnostic(d diag.Diagnostic, shownIn string) diagnostic {
 		}
 		path := filepath.Clean(filepath.FromSlash(n.Range.File))
 		out.RelatedInformation = append(out.RelatedInformation, relatedInformation{
-			Location: location{v.uri(path), v.session.unit.rangeOf(v.text(path), n.Range)}, Message: n.Message,
+			Location: location{v.uri(path), v.rangeOf(path, n.Range)}, Message: n.Message,
 		})
 	}
 	return out

@@ -70,7 +70,7 @@ func (s *session) index() *index {
 			current[path] = known
 		}
 	}
-	if info, err := os.Stat(project.Config); err == nil {
+	if info, err := os.Lstat(project.Config); err == nil {
 		add(project.Config, info)
 	}
 	walkTools(project.Tools, add)
@@ -96,7 +96,7 @@ func newSource(path, uri, text string, project *Project) *source {
 	return &source{path: path, uri: uri, text: text, kind: kind, outline: outlineOf(text, kind)}
 }
 
-// walkTools calls add for the tool files of a directory. It follows no links to directories.
+// walkTools calls add for the tool files of a directory. It follows no links.
 func walkTools(folder string, add func(path string, info fs.FileInfo)) {
 	visited := 0
 	_ = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
@@ -115,7 +115,7 @@ func walkTools(folder string, add func(path string, info fs.FileInfo)) {
 				return fs.SkipDir
 			}
 		case strings.HasSuffix(path, ".hcl"):
-			if info, err := os.Stat(path); err == nil {
+			if info, err := os.Lstat(path); err == nil {
 				add(path, info)
 			}
 		}
