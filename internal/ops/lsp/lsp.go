@@ -110,6 +110,8 @@ type session struct {
 	size      int                  // of all documents, in bytes
 	// started and closing are set by initialize and shutdown, exited by exit.
 	started, closing, exited bool
+	// initializing is set while an initialize request is handled.
+	initializing bool
 	// Set by initialize.
 	unit    encoding
 	client  initializeParams
@@ -173,16 +175,22 @@ func (s *session) allowed(method string) error {
 		return nil
 	case s.closing:
 		return errShutDown
-	case method == "initialize" && s.started:
+	case method == "initialize" && (s.started || s.initializing):
 		return jrpc2.Errorf(jrpc2.InvalidRequest, "the session is initialized already")
 	case method != "initialize" && !s.started:
 		return errNotInitialized
 	}
+	s.initializing = method == "initialize"
 	return nil
 }
 
 // initialize opens the project, and starts to check it.
 func (s *session) initialize(_ context.Context, r *jrpc2.Request) (any, error) {
+	defer func() {
+		s.mu.Lock()
+		s.initializing = false
+		s.mu.Unlock()
+	}()
 	var params initializeParams
 	if err := r.UnmarshalParams(&params); err != nil {
 		return nil, err
