@@ -17,11 +17,16 @@ const (
 	// maxDocuments bounds their number, and maxDocumentsTotal their size.
 	maxDocuments      = 2000
 	maxDocumentsTotal = 64 << 20
+	// maxChanges bounds the changes of one notification, and maxCopied the size of all texts that they
+	// give one after the other.
+	maxChanges = 10_000
+	maxCopied  = 256 << 20
 )
 
 var (
 	errDocumentTooLarge = fmt.Errorf("the document is larger than %d MiB", maxDocument>>20)
 	errTooManyDocuments = fmt.Errorf("more than %d documents or %d MiB are open", maxDocuments, maxDocumentsTotal>>20)
+	errTooManyChanges   = fmt.Errorf("one notification has more than %d changes, or changes of a large document", maxChanges)
 	errNotOpen          = errors.New("the document is not open")
 )
 

@@ -142,6 +142,23 @@ func TestEncoding_replacementGivesTheNewText(t *testing.T) {
 	}
 }
 
+func TestEncoding_boundsChanges(t *testing.T) {
+	large := strings.Repeat("a", maxDocument)
+	for _, test := range []struct {
+		text  string
+		count int
+		want  error
+	}{
+		{"", maxChanges, nil}, {"", maxChanges + 1, errTooManyChanges},
+		{large, maxCopied / maxDocument, nil}, {large, maxCopied/maxDocument + 1, errTooManyChanges},
+	} {
+		changes := slices.Repeat([]contentChange{{Range: &span{}}}, test.count)
+		if _, err := utf16.apply(test.text, changes, maxDocument); err != test.want {
+			t.Errorf("%d changes of %d bytes: %v, want %v", test.count, len(test.text), err, test.want)
+		}
+	}
+}
+
 // FuzzOutline checks that offsets stay in the text and that blocks nest.
 func FuzzOutline(f *testing.F) {
 	for _, seed := range []string{"tool \"a\" {\n run = <<JS\n x\nJS\n}", "a = \"${\"", "}{", "x = [\n\"", "/*", "tool \"a\" {\n\ttool = { b = \"c", "<<-A\n", "a \"\\\"", "\xff{\x00}"} {

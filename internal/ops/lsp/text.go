@@ -125,8 +125,12 @@ func (e encoding) positionOf(text string, at diag.Pos) position {
 	return position{number, e.units(line[:len(line)-len(rest)])}
 }
 
-// apply changes a text. It fails if the result exceeds a size.
+// apply changes a text. It fails if the result exceeds a size, or if the changes cost too much.
 func (e encoding) apply(text string, changes []contentChange, limit int) (string, error) {
+	if len(changes) > maxChanges {
+		return "", errTooManyChanges
+	}
+	copied := 0
 	for _, c := range changes {
 		if c.Range == nil {
 			text = c.Text
@@ -140,6 +144,9 @@ func (e encoding) apply(text string, changes []contentChange, limit int) (string
 		}
 		if len(text) > limit {
 			return "", errDocumentTooLarge
+		}
+		if copied += len(text); copied > maxCopied {
+			return "", errTooManyChanges
 		}
 	}
 	return text, nil
