@@ -207,7 +207,7 @@ func (s *source) strings(a *argument) (found []quoted) {
 	if a == nil {
 		return nil
 	}
-	o := &outliner{text: s.text, at: a.value, top: hclfile.FileGrammar(s.kind)}
+	o := &outliner{text: s.text, at: a.value, top: hclfile.FileGrammar(s.kind), ends: s.ends}
 	for o.at < a.valueEnd {
 		at := o.at
 		switch c := s.text[at]; {

@@ -1,7 +1,9 @@
 package lsp
 
 import (
+	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/mcpd/mcpd/internal/language/hclfile"
@@ -12,6 +14,33 @@ import (
 // errors. It evaluates nothing.
 type outline struct {
 	root *block
+	ends func() lineStarts
+}
+
+// lineStarts are the offsets of the lines that may end a heredoc, by their text without blanks.
+type lineStarts map[string][]int
+
+// heredocEnds returns the lines of a text that are one word.
+func heredocEnds(text string) lineStarts {
+	found, at := lineStarts{}, 0
+	for line := range strings.Lines(text) {
+		word := strings.TrimSpace(line)
+		if word != "" && strings.IndexFunc(word, func(r rune) bool { return r < utf8.RuneSelf && !isWordByte(byte(r)) }) < 0 {
+			found[word] = append(found[word], at)
+		}
+		at += len(line)
+	}
+	return found
+}
+
+// after returns the first line with a text that starts after an offset.
+func (l lineStarts) after(text string, offset int) (start int, ok bool) {
+	starts := l[text]
+	i, _ := slices.BinarySearch(starts, offset+1)
+	if i == len(starts) {
+		return 0, false
+	}
+	return starts[i], true
 }
 
 // block is a block, or the whole file. Offsets are in bytes, and ends are exclusive.
@@ -121,14 +150,15 @@ func (b *block) each(visit func(*block)) {
 
 // outlineOf returns the outline of a text.
 func outlineOf(text string, kind hclfile.Kind) *outline {
-	o := &outliner{text: text, top: hclfile.FileGrammar(kind)}
+	ends := sync.OnceValue(func() lineStarts { return heredocEnds(text) })
+	o := &outliner{text: text, top: hclfile.FileGrammar(kind), ends: ends}
 	root := &block{bodyEnd: len(text), end: len(text), grammar: o.top, allowed: true}
 	o.at, o.stack = 0, []*block{root}
 	for o.at < len(text) {
 		o.step()
 	}
 	o.close(1, len(text))
-	return &outline{root}
+	return &outline{root, ends}
 }
 
 // outliner reads a text once, from the start to the end.
@@ -137,6 +167,9 @@ type outliner struct {
 	at    int
 	top   hclfile.Grammar
 	stack []*block
+	ends  func() lineStarts
+	// headless is an offset before which no labels lead to a brace.
+	headless int
 }
 
 func (o *outliner) current() *block { return o.stack[len(o.stack)-1] }
@@ -216,6 +249,9 @@ func (o *outliner) add(a argument) {
 
 // labels reads labels up to an opening brace on the same line. open is the offset of the brace, or -1.
 func (o *outliner) labels(at int) (labels []label, open int) {
+	if at < o.headless {
+		return nil, -1
+	}
 	for at < len(o.text) {
 		switch c := o.text[at]; {
 		case c == '{':
@@ -232,10 +268,12 @@ func (o *outliner) labels(at int) (labels []label, open int) {
 			labels = append(labels, label{o.text[at:end], at, end})
 			at = end
 		default:
+			o.headless = at
 			return nil, -1
 		}
 		at = o.skipBlanks(at)
 	}
+	o.headless = at
 	return nil, -1
 }
 
@@ -325,26 +363,19 @@ func (o *outliner) heredocEnd(at int) (end int, ok bool) {
 	if n == 0 || strings.TrimSpace(line[n:]) != "" {
 		return 0, false
 	}
-	tag := rest[:n]
-	top := -1
-	for at < len(o.text) {
+	if start, ok := o.ends().after(rest[:n], at); ok {
+		line, _, _ := strings.Cut(o.text[start:], "\n")
+		return start + len(strings.TrimRight(line, " \t\r")), true
+	}
+	for { // the end is missing
 		i := strings.IndexByte(o.text[at:], '\n')
 		if i < 0 {
-			break
+			return len(o.text), true
 		}
-		at += i + 1
-		line, _, _ := strings.Cut(o.text[at:], "\n")
-		if strings.TrimSpace(line) == tag {
-			return at + len(strings.TrimRight(line, " \t\r")), true
-		}
-		if top < 0 && o.startsTop(at) {
-			top = at
+		if at += i + 1; o.startsTop(at) {
+			return at, true
 		}
 	}
-	if top >= 0 {
-		return top, true // the end is missing
-	}
-	return len(o.text), true
 }
 
 // stringEnd returns the offset after the string that starts at an offset. A string ends with its line

@@ -1,6 +1,7 @@
 package lsp
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -33,6 +34,23 @@ func TestOutline_ofBrokenFiles(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestOutline_ofLargeFiles completes only if its work does not grow with the square of the size.
+func TestOutline_ofLargeFiles(t *testing.T) {
+	var sameTag, otherTags strings.Builder
+	for i := 0; sameTag.Len() < 1<<20; i++ {
+		sameTag.WriteString("policy \"a\" {\ntools = <<A\n")
+		fmt.Fprintf(&otherTags, "policy \"a\" {\ntools = <<A%d\n", i)
+	}
+	words := strings.Repeat("a ", 1<<19)
+	for _, text := range []string{sameTag.String(), otherTags.String(), words} {
+		file := newSource("x.hcl", "", text, &Project{})
+		if want := strings.Count(text, "policy"); len(file.root.blocks) != want {
+			t.Errorf("%d blocks, want %d", len(file.root.blocks), want)
+		}
+		(&index{unit: utf16, sources: []*source{file}}).references("tool", "b")
 	}
 }
 
