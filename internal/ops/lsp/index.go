@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mcpd/mcpd/internal/base/wildcard"
@@ -30,6 +31,7 @@ type source struct {
 	text string
 	kind hclfile.Kind
 	*outline
+	marks func() marks
 
 	document *document // nil for a file on disk
 	// modified and size are those of a file on disk.
@@ -93,7 +95,13 @@ func newSource(path, uri, text string, project *Project) *source {
 	if path == project.Config {
 		kind = hclfile.ConfigKind
 	}
-	return &source{path: path, uri: uri, text: text, kind: kind, outline: outlineOf(text, kind)}
+	return &source{path: path, uri: uri, text: text, kind: kind, outline: outlineOf(text, kind), marks: sync.OnceValue(func() marks { return marksOf(text) })}
+}
+
+// span converts a range of offsets in the text.
+func (s *source) span(e encoding, start, end int) span {
+	m := s.marks()
+	return span{m.position(e, s.text, start), m.position(e, s.text, max(start, end))}
 }
 
 // walkTools calls add for the tool files of a directory. It follows no links.
@@ -153,7 +161,7 @@ func (x *index) named(kind, pattern string) (found []declared) {
 
 // location returns where a part of a source is.
 func (x *index) location(s *source, start, end int) location {
-	return location{s.uri, x.unit.span(s.text, start, end)}
+	return location{s.uri, s.span(x.unit, start, end)}
 }
 
 // labelLocation returns where the first label of a block is, or its kind.

@@ -38,23 +38,23 @@ func (s *session) symbols(_ context.Context, r *jrpc2.Request) (any, error) {
 	file := s.documentSource(d, project)
 	s.indexing.Unlock()
 	if nested {
-		return unit.symbols(file.text, file.root), nil
+		return file.symbols(unit, file.root), nil
 	}
 	flat := []symbolInformation{}
 	file.root.each(func(b *block) {
-		flat = append(flat, symbolInformation{b.title(), b.symbolKind(), location{d.uri, unit.span(d.text, b.kindStart, b.end)}})
+		flat = append(flat, symbolInformation{b.title(), b.symbolKind(), location{d.uri, file.span(unit, b.kindStart, b.end)}})
 	})
 	return flat, nil
 }
 
 // symbols returns the blocks in a block, with their own blocks.
-func (e encoding) symbols(text string, outer *block) []documentSymbol {
+func (s *source) symbols(e encoding, outer *block) []documentSymbol {
 	all := []documentSymbol{}
 	for _, b := range outer.blocks {
 		start, end := b.nameRange()
 		symbol := documentSymbol{
-			Name: b.title(), Kind: b.symbolKind(), Range: e.span(text, b.kindStart, b.end), SelectionRange: e.span(text, start, end),
-			Children: e.symbols(text, b),
+			Name: b.title(), Kind: b.symbolKind(), Range: s.span(e, b.kindStart, b.end), SelectionRange: s.span(e, start, end),
+			Children: s.symbols(e, b),
 		}
 		if symbol.Name != b.kind {
 			symbol.Detail = b.kind

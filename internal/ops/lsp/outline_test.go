@@ -54,6 +54,33 @@ func TestOutline_ofLargeFiles(t *testing.T) {
 	}
 }
 
+// TestSource_symbolsOfLargeFiles completes only if a position does not cost the text before it.
+func TestSource_symbolsOfLargeFiles(t *testing.T) {
+	for _, end := range []string{"\n", " "} {
+		text := strings.Repeat(`policy "a" {tools = ["b"]}`+end, 1<<15)
+		file := newSource("x.hcl", "", text, &Project{})
+		if got := file.symbols(utf16, file.root); len(got) == 0 {
+			t.Error("no symbols")
+		}
+		(&index{unit: utf16, sources: []*source{file}}).references("tool", "b")
+	}
+}
+
+func TestMarks_positions(t *testing.T) {
+	text := "\n" + strings.Repeat("a😀é\xff\r\nb\n", 300) + strings.Repeat("é😀", 500)
+	all := marksOf(text)
+	if len(all) < 3 {
+		t.Fatalf("%d marks", len(all))
+	}
+	for _, unit := range []encoding{utf16, utf8s} {
+		for offset := -1; offset < len(text)+2; offset++ {
+			if got, want := all.position(unit, text, offset), unit.position(text, offset); got != want {
+				t.Fatalf("%s position of %d is %v, want %v", unit, offset, got, want)
+			}
+		}
+	}
+}
+
 // shape returns the arguments and then the blocks of a block, with their names.
 func shape(b *block) string {
 	var inner, blocks []string

@@ -1,9 +1,11 @@
 package lsp
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -90,6 +92,49 @@ func (e encoding) position(text string, offset int) position {
 
 func (e encoding) span(text string, start, end int) span {
 	return span{e.position(text, start), e.position(text, max(start, end))}
+}
+
+// marks are offsets in a text with their positions, so that a position is found without the whole
+// text before it. The first one is the start of the text.
+type marks []mark
+
+type mark struct {
+	offset, lineStart int
+	line, character   uint32 // the character in UTF-16
+}
+
+// markDistance is the least distance of marks in bytes.
+const markDistance = 1 << 10
+
+func marksOf(text string) marks {
+	last := mark{}
+	all := marks{last}
+	for at, r := range text {
+		if last.offset = at; at-all[len(all)-1].offset >= markDistance {
+			all = append(all, last)
+		}
+		if last.character += utf16Units(r); r == '\n' {
+			last.lineStart, last.line, last.character = at+1, last.line+1, 0
+		}
+	}
+	return all
+}
+
+// position converts an offset in the text of the marks.
+func (m marks) position(e encoding, text string, offset int) position {
+	offset = max(0, min(offset, len(text)))
+	after, _ := slices.BinarySearchFunc(m, offset+1, func(m mark, offset int) int { return cmp.Compare(m.offset, offset) })
+	near := m[after-1]
+	at := e.position(text[near.offset:offset], offset-near.offset)
+	switch {
+	case at.Line > 0:
+	case e == utf8s:
+		at.Character = uint32(offset - near.lineStart)
+	default:
+		at.Character += near.character
+	}
+	at.Line += near.line
+	return at
 }
 
 // byteOrderMark may start a file. A document of an editor does not have it.
