@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/ops/control"
 	"github.com/mcpd/mcpd/serve"
@@ -175,8 +177,13 @@ func (w clientWriter) Write(p []byte) (int, error) {
 
 // attach returns the stream of a client that attaches.
 func (o *runningServer) attach() (any, error) {
-	if o.server.Status().Draining {
+	auths := o.server.Snapshot().Auths()
+	switch {
+	case o.front.Status().Draining:
 		return nil, errors.New("the server is shutting down and takes no clients")
+	case len(auths) > 0 && !slices.ContainsFunc(auths, func(a engine.Auth) bool { return a.Kind == "anonymous" }):
+		// Programs that tools start run as the same user.
+		return nil, errors.New("the auth blocks of the server require credentials, which an attached client does not have; connect the client over HTTP")
 	}
 	return control.Stream{
 		Result: attachRow{PID: o.env.process.pid, Version: version()},

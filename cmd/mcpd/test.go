@@ -99,7 +99,7 @@ func test(ctx context.Context, e env, f *testFlags) error {
 	}
 	defer s.Close(ctx)
 	if f.watch {
-		return f.runOnChanges(ctx, e, logger, s, covered)
+		return f.runOnChanges(e, logger, s, covered)
 	}
 	if err := f.files.load(ctx, e, s, f.asJSON); err != nil {
 		return err
@@ -109,7 +109,7 @@ func test(ctx context.Context, e env, f *testFlags) error {
 
 // runOnChanges runs the tests, and again after each change, until a signal to stop. Files with
 // errors and failed tests do not end it.
-func (f *testFlags) runOnChanges(ctx context.Context, e env, logger *slog.Logger, s *engine.Server, covered *coverage) error {
+func (f *testFlags) runOnChanges(e env, logger *slog.Logger, s *engine.Server, covered *coverage) error {
 	stopped, reload, stop := e.service.signals()
 	defer stop()
 	watcher, err := watch.New(f.files.watched(e, logger))
@@ -123,15 +123,15 @@ func (f *testFlags) runOnChanges(ctx context.Context, e env, logger *slog.Logger
 	defer cancel()
 	change := engine.Change{All: true}
 	for {
-		report, err := s.Reload(ctx, change)
+		report, err := s.Reload(stopped, change)
 		if printErr := printProblems(e, report); printErr != nil {
 			return printErr
 		}
 		if err = loadError(report, f.files.config, err); err == nil {
 			covered.forget()
-			err = f.runTests(ctx, e, s, covered)
+			err = f.runTests(stopped, e, s, covered)
 		}
-		if err != nil && err.Error() != "" {
+		if err != nil && err.Error() != "" && stopped.Err() == nil {
 			fmt.Fprintf(e.stderr, "mcpd: %s\n", sanitize(err.Error()))
 		}
 		fmt.Fprintln(e.stderr, "waiting for changes; press Ctrl-C to stop")
