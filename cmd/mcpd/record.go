@@ -2,16 +2,19 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/base/redact"
+	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 	"github.com/mcpd/mcpd/internal/ops/tooltest"
 )
@@ -46,25 +49,41 @@ func (r *recordedCall) write(ctx context.Context, e env, f *callFlags, s *engine
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return findingsError("record the call: %v", err)
 	}
+	mode := fs.FileMode(0o644)
+	if info, err := e.disk.stat(f.record); err == nil {
+		mode = info.Mode().Perm()
+	}
+	if reason := r.unhidable(s); reason != "" {
+		return findingsError("the call was not recorded: %s", reason)
+	}
 	name, err := r.newName(ctx, s)
 	if err != nil {
 		return err
 	}
 	var failures, first []string
+	hide := r.hider(s)
 	for _, candidate := range r.candidates(e, s, name) {
-		text := strings.TrimLeft(string(before)+"\n"+r.hide(s, r.recording.Block(candidate)), "\n")
+		candidate.Hide = hide
+		block := r.recording.Block(candidate)
+		if hide(block) != block {
+			failures = []string{"a secret or a sensitive value cannot be told from the other text of the test"}
+			break
+		}
+		text := strings.TrimLeft(string(before)+"\n"+block, "\n")
 		formatted, problems := hclfile.Format(hclfile.Source{Path: f.record, Bytes: []byte(text)})
 		if problems.HasErrors() { // cannot happen, unless a secret is part of the syntax
 			failures = []string{problems.Error()}
 			break
 		}
-		if err := e.disk.writeFile(f.record, formatted, 0o644); err != nil {
-			return findingsError("record the call: %v", err)
+		if err := e.disk.replaceFile(f.record, formatted, mode); err != nil {
+			failures = []string{err.Error()}
+			break
 		}
 		if failures, err = runOne(ctx, s, name); err == nil && failures == nil {
-			return r.tell(e, f, candidate, r.hide(s, strings.Join(first, "\n")))
+			return r.tell(e, f, candidate, hide, hide(strings.Join(first, "\n")))
 		}
 		if err != nil {
+			failures = []string{err.Error()}
 			break
 		}
 		if first == nil {
@@ -72,29 +91,32 @@ func (r *recordedCall) write(ctx context.Context, e env, f *callFlags, s *engine
 		}
 	}
 	if existed {
-		err = e.disk.writeFile(f.record, before, 0o644)
+		err = e.disk.replaceFile(f.record, before, mode)
 	} else {
 		err = e.disk.remove(f.record)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
 	}
 	if err != nil {
 		return findingsError("record the call: remove a test that fails: %v", err)
 	}
 	text := "the call was not recorded, because its test would fail"
 	for _, failure := range append(failures, r.recording.Notes()...) {
-		text += "\n  " + strings.ReplaceAll(r.hide(s, failure), "\n", "\n  ")
+		text += "\n  " + strings.ReplaceAll(hide(failure), "\n", "\n  ")
 	}
 	return findingsError("%s", text)
 }
 
 // tell prints what was recorded. failure says why the result is not part of the test.
-func (r *recordedCall) tell(e env, f *callFlags, c tooltest.RecordedCall, failure string) error {
+func (r *recordedCall) tell(e env, f *callFlags, c tooltest.RecordedCall, hide tooltest.Hide, failure string) error {
 	fmt.Fprintf(e.stderr, "recorded test %q in %s; run it with mcpd test\n", c.Name, diag.Printable(f.record))
 	if c.AnyOutput {
 		fmt.Fprintln(e.stderr, "note: the test accepts every result, and checks only the host calls: the result depends on more than the arguments and the mocks, such as the time or a secret")
 		fmt.Fprintf(e.stderr, "      %s\n", diag.PrintableLines(failure, "      "))
 	}
 	for _, note := range r.recording.Notes() {
-		fmt.Fprintf(e.stderr, "note: %s\n", sanitize(note))
+		fmt.Fprintf(e.stderr, "note: %s\n", sanitize(hide(note)))
 	}
 	return nil
 }
@@ -125,6 +147,12 @@ func (r *recordedCall) candidates(e env, s *engine.Server, name string) []toolte
 		one.Arguments = redact.Pointers(one.Arguments, entry.Sensitive)
 		one.Result.Value = redact.Pointers(one.Result.Value, entry.SensitiveOutput)
 	}
+	one.SensitiveOutput = func(tool string) []string {
+		if called := s.Inside().Catalog().Entry(call.Tools, tool); called != nil {
+			return called.SensitiveOutput
+		}
+		return nil
+	}
 	one.Principal.ID = "local"
 	named := one
 	named.Principal, named.Agent = r.request.Caller.Principal, r.request.Caller.Agent.AgentID
@@ -136,14 +164,51 @@ func (r *recordedCall) candidates(e env, s *engine.Server, name string) []toolte
 	return []tooltest.RecordedCall{one, named, anyOne, anyNamed}
 }
 
-// hide replaces the values of secrets and sensitive values in a test.
-func (r *recordedCall) hide(s *engine.Server, text string) string {
+// sensitive is JSON with sensitive values at JSON pointers.
+type sensitive struct {
+	raw      json.RawMessage
+	pointers []string
+}
+
+// sensitive returns the values of the call, and the results of the tools that it called.
+func (r *recordedCall) sensitive(s *engine.Server) (list []sensitive) {
 	served := s.Inside().Catalog()
-	hidden := served.Sensitive
 	if entry := served.Entry(call.Tools, r.request.Name); entry != nil {
-		hidden = hidden.And(redact.NewText(r.request.Arguments, entry.Sensitive)).And(redact.NewText(r.result.Value, entry.SensitiveOutput))
+		list = append(list, sensitive{r.request.Arguments, entry.Sensitive}, sensitive{r.recording.Input(), entry.Sensitive}, sensitive{r.result.Value, entry.SensitiveOutput})
 	}
-	return hidden.Hide(s.Inside().Redact(text))
+	for _, answer := range r.recording.Called() {
+		if entry := served.Entry(call.Tools, answer.Request); entry != nil {
+			list = append(list, sensitive{answer.JSON, entry.SensitiveOutput})
+		}
+	}
+	return list
+}
+
+// unhidable says why sensitive values cannot be found in other texts; "" if they can.
+func (r *recordedCall) unhidable(s *engine.Server) string {
+	for _, one := range r.sensitive(s) {
+		if redact.HasShort(one.raw, one.pointers) {
+			return "a sensitive value is a boolean or shorter than four bytes, and cannot be found in other texts"
+		}
+	}
+	return ""
+}
+
+// hider returns a function that replaces the values of secrets and variables, and sensitive
+// values, in every form that is searched for secrets.
+func (r *recordedCall) hider(s *engine.Server) tooltest.Hide {
+	hidden := s.Inside().Catalog().Sensitive
+	for _, one := range r.sensitive(s) {
+		hidden = hidden.And(redact.NewText(one.raw, one.pointers))
+	}
+	values := append(hidden.Values(), r.recording.Variables()...)
+	for _, value := range hidden.Values() {
+		if n, err := strconv.ParseFloat(value, 64); err == nil {
+			values = append(values, strconv.FormatFloat(n, 'f', -1, 64))
+		}
+	}
+	net := secrets.NewSensitive(values)
+	return func(text string) string { return hidden.Hide(s.Inside().Redact(text), net) }
 }
 
 // runOne loads the files and runs the test with a name. failures is nil if it passes.

@@ -97,7 +97,7 @@ tool "order" {
     const answer = await elicit({ message: "Sure?", schema: { type: "object", properties: { why: { type: "string" } } } });
     return {
       stock, status: made.status, price: row, none, before: before ?? null, total, lines, said: said.stdout, factor,
-      region: env.REGION, why: answer.content.why, key: secrets.key.length > 0, "odd key": "${a} %%{b} \u202e\"",
+      region: env.REGION.length > 0, why: answer.content.why, key: secrets.key.length > 0, "odd key": "${a} %%{b} \u202e\"",
     };
   JS
 }

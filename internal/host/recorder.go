@@ -28,7 +28,8 @@ type Recorded struct {
 	Error           string
 }
 
-// Recorder records the host calls of a script as mocks. The values of secrets are never recorded.
+// Recorder records the host calls of a script as mocks. The values of secrets and variables are never
+// recorded.
 // It is safe for concurrent use.
 type Recorder struct {
 	mu    sync.Mutex
@@ -39,6 +40,23 @@ type Recorder struct {
 	notes []string
 	// calls are the calls in the form of [Mocks.Calls]; "" for a call that a test does not count.
 	calls []string
+	// called are all answers of called tools, and variables the values of granted variables.
+	called    []Recorded
+	variables []string
+}
+
+// Called returns all answers of called tools, also those that have no mock.
+func (r *Recorder) Called() []Recorded {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.called)
+}
+
+// Variables returns the values of granted environment variables, which are not recorded.
+func (r *Recorder) Variables() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.variables)
 }
 
 // Mocks returns the mocks of the recorded calls, in the order of the first calls.
@@ -122,6 +140,9 @@ func (r *Recorder) end(n int, h *RunHost, op string, payload, answer []byte, err
 		}
 	} else if !r.body(&mock, group, method, answer) {
 		return
+	}
+	if group == scripting.OpCall && err == nil {
+		r.called = append(r.called, mock)
 	}
 	r.add(mock)
 }
@@ -348,7 +369,7 @@ func (r *Recorder) rows(mock *Recorded, method string, answer []byte) bool {
 	return true
 }
 
-// environment records the granted variables that are set.
+// environment records that granted variables are set, without their values.
 func (r *Recorder) environment(answer []byte) {
 	var values map[string]string
 	if json.Unmarshal(answer, &values) != nil {
@@ -360,8 +381,9 @@ func (r *Recorder) environment(answer []byte) {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		value := values[name]
-		r.add(Recorded{Object: "env", Request: name, Text: &value})
+		text := "recorded " + name
+		r.variables = append(r.variables, values[name])
+		r.add(Recorded{Object: "env", Request: name, Text: &text})
 	}
 }
 

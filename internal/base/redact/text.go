@@ -26,7 +26,11 @@ const mostWork = 16 << 20
 
 // Text redacts sensitive values in the output of a script, such as an error message.
 // The zero Text redacts nothing.
-type Text struct{ values []string }
+type Text struct {
+	values []string
+	// short is set if a value is not searched; nil if that does not matter.
+	short *bool
+}
 
 // NewText returns a Text that redacts the values at the JSON pointers of raw.
 func NewText(raw json.RawMessage, pointers []string) Text {
@@ -49,6 +53,25 @@ func NewText(raw json.RawMessage, pointers []string) Text {
 // Hides reports whether there are values to redact.
 func (t Text) Hides() bool { return len(t.values) > 0 }
 
+// Values returns the values to redact, in the forms that are searched.
+func (t Text) Values() []string { return slices.Clone(t.values) }
+
+// HasShort reports whether a value at the JSON pointers of raw is too short to be searched in
+// text, or a boolean.
+func HasShort(raw json.RawMessage, pointers []string) bool {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var value any
+	if len(pointers) == 0 || decoder.Decode(&value) != nil {
+		return false
+	}
+	t := Text{short: new(bool)}
+	for _, pointer := range pointers {
+		t.collect(value, steps(pointer))
+	}
+	return *t.short
+}
+
 // And returns a Text that redacts the values of both.
 func (t Text) And(other Text) Text {
 	switch {
@@ -57,7 +80,7 @@ func (t Text) And(other Text) Text {
 	case len(t.values) == 0:
 		return other
 	}
-	return Text{slices.Concat(t.values, other.values)}.sorted()
+	return Text{values: slices.Concat(t.values, other.values)}.sorted()
 }
 
 // sorted sorts the values, longest first, without duplicates. So no part of a value
@@ -96,6 +119,9 @@ func (t *Text) add(value any) {
 		text, ok = number.String(), true
 	}
 	if !ok || len(text) < shortest {
+		if t.short != nil && value != nil && value != "" {
+			*t.short = true
+		}
 		return
 	}
 	t.values = append(t.values, text)

@@ -45,6 +45,17 @@ func (s *Store) RedactJSON(raw json.RawMessage) json.RawMessage {
 	return r.redactJSON(raw)
 }
 
+// NewSensitive returns a matcher that finds sensitive values in the same forms as secrets.
+func NewSensitive(values []string) redact.Net {
+	forms := make([]secretForms, len(values))
+	for i, value := range values {
+		forms[i] = newSecretForms(value)
+	}
+	r := newRedactor(map[string][]secretForms{"": forms})
+	r.placeholders[0] = redact.Mark
+	return r
+}
+
 // redactJSON redacts a JSON value, number by number and string by string.
 func (r *redactor) redactJSON(raw json.RawMessage) json.RawMessage {
 	decoder := json.NewDecoder(bytes.NewReader(raw))

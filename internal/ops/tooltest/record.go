@@ -6,13 +6,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/base/redact"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -22,6 +25,7 @@ type Recording struct {
 	scripting.Executor
 	recorder host.Recorder
 	answers  []host.Recorded
+	input    json.RawMessage
 }
 
 // Record returns an executor that runs calls with x. It records the tool that a client calls, and
@@ -32,6 +36,7 @@ func Record(x scripting.Executor) *Recording { return &Recording{Executor: x} }
 func (r *Recording) Run(ctx context.Context, c scripting.Call, h scripting.Host) (scripting.Outcome, error) {
 	if run, ok := h.(*host.RunHost); ok && c.Depth == 0 && run.CallerKind == call.Tools.String() && run.Mocks == nil {
 		run.Recorder = &r.recorder
+		r.input = slices.Clone(c.Input)
 	}
 	return r.Executor.Run(ctx, c, h)
 }
@@ -43,10 +48,19 @@ func (r *Recording) Answer(asked call.AskRequest, response json.RawMessage) {
 	r.answers = append(r.answers, host.Recorded{Object: object, Request: asked.Key, JSON: response})
 }
 
+// Input returns the arguments of the call, with defaults; nil if the script did not run.
+func (r *Recording) Input() json.RawMessage { return r.input }
+
+// Called returns the answers of the tools that the call called.
+func (r *Recording) Called() []host.Recorded { return r.recorder.Called() }
+
+// Variables returns the values of granted environment variables.
+func (r *Recording) Variables() []string { return r.recorder.Variables() }
+
 // Notes returns what the recorded test cannot repeat.
 func (r *Recording) Notes() []string { return r.recorder.Notes() }
 
-// RecordedCall is the call of a recorded test. All its values may be written to a file.
+// RecordedCall is the call of a recorded test. Values are hidden before they are quoted.
 type RecordedCall struct {
 	// Name is the name of the test.
 	Name      string
@@ -58,21 +72,50 @@ type RecordedCall struct {
 	Result call.Result
 	// AnyOutput makes the test of a successful call expect the host calls instead of the result.
 	AnyOutput bool
+	// Hide replaces sensitive values in a string; nil replaces none.
+	Hide Hide
+	// SensitiveOutput returns the JSON pointers to sensitive values in the results of a tool.
+	SensitiveOutput func(tool string) []string
+}
+
+// Hide replaces sensitive values in a string.
+type Hide func(string) string
+
+func (h Hide) text(s string) string {
+	if h == nil {
+		return s
+	}
+	return h(s)
+}
+
+// quote returns a string literal of HCL without sensitive values.
+func (h Hide) quote(s string) string { return quoteHCL(h.text(s)) }
+
+// label is [Hide.text] for the labels of a mock. Scripts escape the placeholder in a URL.
+func (h Hide) label(object, label string) string {
+	shown := h.text(label)
+	if strings.HasPrefix(object, "http.") && shown != label {
+		shown = strings.ReplaceAll(shown, redact.Mark, url.PathEscape(redact.Mark))
+	}
+	return shown
 }
 
 // Block returns the test block of a call, in HCL that is not yet formatted.
 func (r *Recording) Block(c RecordedCall) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "test %s {\n  tool = %s\n", quoteHCL(c.Name), quoteHCL(c.Tool))
+	fmt.Fprintf(&b, "test %s {\n  tool = %s\n", c.Hide.quote(c.Name), c.Hide.quote(c.Tool))
 	if len(c.Arguments) > 0 && string(c.Arguments) != "{}" {
-		fmt.Fprintf(&b, "  input = %s\n", valueHCL(c.Arguments))
+		fmt.Fprintf(&b, "  input = %s\n", valueHCL(c.Arguments, c.Hide))
 	}
-	fmt.Fprintf(&b, "  principal = { id = %s, kind = %s }\n", quoteHCL(c.Principal.ID), quoteHCL(string(c.Principal.Kind)))
+	fmt.Fprintf(&b, "  principal = { id = %s, kind = %s }\n", c.Hide.quote(c.Principal.ID), c.Hide.quote(string(c.Principal.Kind)))
 	if c.Agent != "" {
-		fmt.Fprintf(&b, "  agent = { agent_id = %s }\n", quoteHCL(c.Agent))
+		fmt.Fprintf(&b, "  agent = { agent_id = %s }\n", c.Hide.quote(c.Agent))
 	}
 	for _, m := range slices.Concat(r.recorder.Mocks(), r.answers) {
-		writeMock(&b, m)
+		if m.Object == "tools" && m.JSON != nil && c.SensitiveOutput != nil {
+			m.JSON = redact.Pointers(m.JSON, c.SensitiveOutput(m.Request))
+		}
+		c.writeMock(&b, m)
 	}
 	b.WriteString("\n  expect {\n")
 	r.writeExpectations(&b, c)
@@ -80,34 +123,34 @@ func (r *Recording) Block(c RecordedCall) string {
 	return b.String()
 }
 
-func writeMock(b *strings.Builder, m host.Recorded) {
-	fmt.Fprintf(b, "\n  mock %s %s {\n", quoteHCL(m.Object), quoteHCL(m.Request))
+func (c RecordedCall) writeMock(b *strings.Builder, m host.Recorded) {
+	fmt.Fprintf(b, "\n  mock %s %s {\n", c.Hide.quote(m.Object), quoteHCL(c.Hide.label(m.Object, m.Request)))
 	if m.Status != 0 && m.Status != 200 {
 		fmt.Fprintf(b, "    status = %d\n", m.Status)
 	}
 	if len(m.Headers) > 0 {
 		b.WriteString("    headers = {\n")
 		for _, name := range slices.Sorted(maps.Keys(m.Headers)) {
-			fmt.Fprintf(b, "      %s = %s\n", quoteHCL(name), quoteHCL(m.Headers[name]))
+			fmt.Fprintf(b, "      %s = %s\n", c.Hide.quote(name), c.Hide.quote(m.Headers[name]))
 		}
 		b.WriteString("    }\n")
 	}
 	switch {
 	case m.Error != "":
-		fmt.Fprintf(b, "    error = %s\n", quoteHCL(m.Error))
+		fmt.Fprintf(b, "    error = %s\n", c.Hide.quote(m.Error))
 	case m.JSON != nil:
-		fmt.Fprintf(b, "    json = %s\n", valueHCL(m.JSON))
+		fmt.Fprintf(b, "    json = %s\n", valueHCL(m.JSON, c.Hide))
 	case m.Text != nil:
-		fmt.Fprintf(b, "    text = %s\n", quoteHCL(*m.Text))
+		fmt.Fprintf(b, "    text = %s\n", c.Hide.quote(*m.Text))
 	}
 	b.WriteString("  }\n")
 }
 
 func (r *Recording) writeExpectations(b *strings.Builder, c RecordedCall) {
 	if err := c.Result.Err; err != nil {
-		fmt.Fprintf(b, "    error = %s\n", quoteHCL(string(err.Code)))
+		fmt.Fprintf(b, "    error = %s\n", c.Hide.quote(string(err.Code)))
 		if err.DeniedBy != "" && !strings.HasPrefix(err.DeniedBy, "(") {
-			fmt.Fprintf(b, "    denied_by = %s\n", quoteHCL(err.DeniedBy))
+			fmt.Fprintf(b, "    denied_by = %s\n", c.Hide.quote(err.DeniedBy))
 		}
 		return
 	}
@@ -116,13 +159,13 @@ func (r *Recording) writeExpectations(b *strings.Builder, c RecordedCall) {
 	case c.AnyOutput || !hasValue && len(c.Result.Content) == 0:
 		var calls []string
 		for _, one := range r.recorder.Calls() {
-			calls = append(calls, "      "+quoteHCL(one)+",\n")
+			calls = append(calls, "      "+quoteHCL(c.Hide.label(one, one))+",\n")
 		}
 		fmt.Fprintf(b, "    calls = [\n%s    ]\n", strings.Join(calls, ""))
 	case hasValue:
-		fmt.Fprintf(b, "    output = %s\n", valueHCL(c.Result.Value))
+		fmt.Fprintf(b, "    output = %s\n", valueHCL(c.Result.Value, c.Hide))
 	default:
-		fmt.Fprintf(b, "    text = %s\n", quoteHCL(textOf(c.Result.Content)))
+		fmt.Fprintf(b, "    text = %s\n", c.Hide.quote(textOf(c.Result.Content)))
 	}
 }
 
@@ -163,11 +206,11 @@ var plainKey = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 const maxInline = 60
 
 // valueHCL returns a JSON value as a literal of HCL, with the members in the same order.
-func valueHCL(raw json.RawMessage) string {
+func valueHCL(raw json.RawMessage, hide Hide) string {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	var b strings.Builder
-	if err := writeValue(&b, d, len(raw) <= maxInline); err != nil {
+	if err := writeValue(&b, d, len(raw) <= maxInline, hide); err != nil {
 		return "null" // cannot happen: the host and the script return JSON
 	}
 	return b.String()
@@ -175,25 +218,36 @@ func valueHCL(raw json.RawMessage) string {
 
 // writeValue writes the next value of a decoder. Its depth is bounded by that of arguments and
 // results.
-func writeValue(b *strings.Builder, d *json.Decoder, inline bool) error {
+func writeValue(b *strings.Builder, d *json.Decoder, inline bool, hide Hide) error {
 	token, err := d.Token()
 	if err != nil {
 		return err
 	}
 	switch token := token.(type) {
 	case json.Delim:
-		return writeComposite(b, d, token, inline)
+		return writeComposite(b, d, token, inline, hide)
 	case string:
-		b.WriteString(quoteHCL(token))
+		b.WriteString(hide.quote(token))
 	case nil:
 		b.WriteString("null")
+	case json.Number:
+		if text := token.String(); hide.text(text) != text {
+			b.WriteString(hide.quote(text))
+			break
+		} else if n, err := token.Float64(); err == nil {
+			if plain := strconv.FormatFloat(n, 'f', -1, 64); hide.text(plain) != plain {
+				b.WriteString(hide.quote(plain))
+				break
+			}
+		}
+		fmt.Fprint(b, token)
 	default:
-		fmt.Fprint(b, token) // a number or a boolean
+		fmt.Fprint(b, token) // a boolean
 	}
 	return nil
 }
 
-func writeComposite(b *strings.Builder, d *json.Decoder, opened json.Delim, inline bool) error {
+func writeComposite(b *strings.Builder, d *json.Decoder, opened json.Delim, inline bool, hide Hide) error {
 	fmt.Fprintf(b, "%c", opened)
 	inline = inline || !d.More()
 	first := true
@@ -214,12 +268,13 @@ func writeComposite(b *strings.Builder, d *json.Decoder, opened json.Delim, inli
 				return err
 			}
 			name, _ := key.(string)
+			name = hide.text(name)
 			if !plainKey.MatchString(name) || name == "for" || name == "null" || name == "true" || name == "false" {
 				name = quoteHCL(name)
 			}
 			b.WriteString(name + " = ")
 		}
-		if err := writeValue(b, d, inline); err != nil {
+		if err := writeValue(b, d, inline, hide); err != nil {
 			return err
 		}
 	}

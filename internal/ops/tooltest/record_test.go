@@ -23,7 +23,7 @@ func TestValueHCL(t *testing.T) {
 		`{"long":"0123456789012345678901234567890123456789012345678901234567890","list":[1],"no":[],"none":{}}`: "{\nlong = \"0123456789012345678901234567890123456789012345678901234567890\"\nlist = [\n1,\n]\nno = []\nnone = {}\n}",
 		`{`: `null`,
 	} {
-		if diff := cmp.Diff(want, valueHCL(json.RawMessage(raw))); diff != "" {
+		if diff := cmp.Diff(want, valueHCL(json.RawMessage(raw), nil)); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", raw, diff)
 		}
 	}
