@@ -246,3 +246,66 @@ func TestCall_recordRefused(t *testing.T) {
 		}
 	}
 }
+
+// Sensitive values are hidden in URLs, template syntax and results of called tools, and granted
+// variables are not recorded.
+func TestCall_recordHides(t *testing.T) {
+	t.Parallel()
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, r.URL.Query().Get("email")+" "+r.URL.Query().Get("word")+" "+r.URL.Query().Get("zone"))
+	}))
+	defer site.Close()
+	s := newSandbox(t)
+	s.write(t, "tools.d/crm.hcl", fmt.Sprintf(`tool "card" {
+  output "number" {
+    type      = string
+    sensitive = true
+  }
+  run = "return { number: '4111-2222' };"
+}
+tool "find" {
+  input "email" {
+    type      = string
+    sensitive = true
+  }
+  input "word" {
+    type      = string
+    sensitive = true
+  }
+  allow {
+    http "crm" {
+      hosts            = ["%[1]s"]
+      private_networks = true
+    }
+    call { tools = ["card"] }
+    env { names = ["ZONE"] }
+  }
+  run = <<JS
+    const escape = encodeURIComponent;
+    const { number } = await tools.card({});
+    const text = (await http.crm.get("http://%[1]s/c?email=" + escape(input.email) + "&word=" + escape(input.word))).text();
+    return { text, number, zone: env.ZONE };
+  JS
+}
+`, strings.TrimPrefix(site.URL, "http://")))
+	code, stdout, stderr := s.run(t, []string{"ZONE=zone-51"}, "call", "find", "email=ann@example.org", "word=pa${x\\", "--record", "tools.d/recorded.hcl")
+	text, err := os.ReadFile(filepath.Join(s.dir, "tools.d", "recorded.hcl"))
+	if err != nil || code != exitOK {
+		t.Fatalf("exit code %d, %v\n%s%s", code, err, stdout, stderr)
+	}
+	for _, value := range []string{"ann@", "ann%40", "pa$", "pa%24", "4111", "zone-51"} {
+		if strings.Contains(string(text), value) {
+			t.Errorf("the file contains %s\n%s", value, text)
+		}
+	}
+	if !strings.Contains(string(text), `text = "recorded ZONE"`) {
+		t.Errorf("the file lacks the variable\n%s", text)
+	}
+	before := string(text)
+	if code, _, stderr := s.run(t, []string{"ZONE=zone-51"}, "call", "find", "email=abc", "word=longer", "--record", "tools.d/recorded.hcl"); code != exitFindings || !strings.Contains(stderr, "shorter than four bytes") {
+		t.Errorf("a short value: exit code %d\n%s", code, stderr)
+	}
+	if text, err := os.ReadFile(filepath.Join(s.dir, "tools.d", "recorded.hcl")); err != nil || string(text) != before {
+		t.Errorf("the file contains %s, %v", text, err)
+	}
+}
