@@ -14,7 +14,6 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/base/redact"
-	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 	"github.com/mcpd/mcpd/internal/ops/tooltest"
 )
@@ -207,7 +206,7 @@ func (r *recordedCall) hider(s *engine.Server) tooltest.Hide {
 			values = append(values, strconv.FormatFloat(n, 'f', -1, 64))
 		}
 	}
-	net := secrets.NewSensitive(values)
+	net := tooltest.Sensitive(values)
 	return func(text string) string { return hidden.Hide(s.Inside().Redact(text), net) }
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/base/redact"
 	"github.com/mcpd/mcpd/internal/host"
+	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -77,6 +78,9 @@ type RecordedCall struct {
 	// SensitiveOutput returns the JSON pointers to sensitive values in the results of a tool.
 	SensitiveOutput func(tool string) []string
 }
+
+// Sensitive returns a matcher that finds values in the forms that are searched for secrets.
+func Sensitive(values []string) redact.Net { return secrets.NewSensitive(values) }
 
 // Hide replaces sensitive values in a string.
 type Hide func(string) string
