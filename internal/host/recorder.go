@@ -11,8 +11,10 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"github.com/mcpd/mcpd/internal/base/redact"
 	"github.com/mcpd/mcpd/internal/host/execs"
 	"github.com/mcpd/mcpd/internal/host/kv"
+	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/internal/host/sqldb"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -444,3 +446,6 @@ func (r *Recorder) pair(grant, op string, payload, answer []byte, err error) {
 		}
 	}
 }
+
+// NewSensitive returns a matcher that finds values in the forms that are searched for secrets.
+func NewSensitive(values []string) redact.Net { return secrets.NewSensitive(values) }

@@ -17,7 +17,6 @@ import (
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/base/redact"
 	"github.com/mcpd/mcpd/internal/host"
-	"github.com/mcpd/mcpd/internal/host/secrets"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -80,7 +79,7 @@ type RecordedCall struct {
 }
 
 // Sensitive returns a matcher that finds values in the forms that are searched for secrets.
-func Sensitive(values []string) redact.Net { return secrets.NewSensitive(values) }
+func Sensitive(values []string) redact.Net { return host.NewSensitive(values) }
 
 // Hide replaces sensitive values in a string.
 type Hide func(string) string
