@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -112,15 +113,14 @@ func test(ctx context.Context, e env, f *testFlags) error {
 func (f *testFlags) runOnChanges(e env, logger *slog.Logger, s *engine.Server, covered *coverage) error {
 	stopped, reload, stop := e.service.signals()
 	defer stop()
-	watcher, err := watch.New(f.files.watched(e, logger))
+	watcher, err := watch.New(f.watched(e, logger))
 	if err != nil {
 		return findingsError("watch files: %v", err)
 	}
 	watching, cancel := context.WithCancel(stopped)
+	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- watcher.Run(watching) }()
-	defer func() { <-ended }()
-	defer cancel()
 	change := engine.Change{All: true}
 	for {
 		report, err := s.Reload(stopped, change)
@@ -128,7 +128,7 @@ func (f *testFlags) runOnChanges(e env, logger *slog.Logger, s *engine.Server, c
 			return printErr
 		}
 		if err = loadError(report, f.files.config, err); err == nil {
-			covered.forget()
+			covered.reset()
 			err = f.runTests(stopped, e, s, covered)
 		}
 		if err != nil && err.Error() != "" && stopped.Err() == nil {
@@ -142,11 +142,22 @@ func (f *testFlags) runOnChanges(e env, logger *slog.Logger, s *engine.Server, c
 			change = engine.Change{All: true}
 		case seen, ok := <-watcher.Changes():
 			if !ok {
+				if err := <-ended; err != nil {
+					return findingsError("watch files: %v", err)
+				}
 				return nil
 			}
 			change = f.files.changeOf(seen)
 		}
 	}
+}
+
+// watched returns the files that start a run. The report that a run writes is not one of them.
+func (f *testFlags) watched(e env, logger *slog.Logger) watch.Options {
+	o := f.files.watched(e, logger)
+	skip := o.Skip
+	o.Skip = func(name string) bool { return skip(name) || f.junit != "" && name == filepath.Base(f.junit) }
+	return o
 }
 
 // runTests runs the tests of the loaded files and prints the results.
@@ -191,8 +202,7 @@ func (f *testFlags) runTests(ctx context.Context, e env, s *engine.Server, cover
 	return nil
 }
 
-// noTests returns an error if no test was run though --run or a test block was
-// expected.
+// noTests returns an error if --run selected no test.
 func (f *testFlags) noTests(ctx context.Context, s *engine.Server) error {
 	// A canceled run returns the names of all tests.
 	over, cancel := context.WithCancel(ctx)

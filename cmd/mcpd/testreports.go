@@ -62,8 +62,8 @@ func (c *coverage) program(p *scripting.Program) (*scripting.Program, error) {
 	return covered, err
 }
 
-// forget forgets what has run. A nil coverage does nothing.
-func (c *coverage) forget() {
+// reset removes the statements that have run, and the programs. A nil coverage does nothing.
+func (c *coverage) reset() {
 	if c != nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()

@@ -31,3 +31,16 @@ func TestTest_watch(t *testing.T) {
 	}
 	w.end(t)
 }
+
+func TestTest_watchIgnoresReport(t *testing.T) {
+	t.Parallel()
+	e, err := scenarioEnv(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := testFlags{files: projectFlags{tools: "tools.d", config: "mcpd.hcl"}, junit: filepath.Join("tools.d", "report.xml")}
+	skip := f.watched(e, nil).Skip
+	if !skip("report.xml") || !skip(".git") || skip("a.hcl") {
+		t.Error("a report starts the next run, or a change does not")
+	}
+}
