@@ -212,3 +212,15 @@ func (l *Lazy) Close() error {
 	l.store = nil
 	return store.Close()
 }
+
+// Results returns the results that replicas share, or nil. It does not wait: if the database is not
+// open, it opens it in the background.
+func (l *Lazy) Results() Results {
+	if results := l.results.Load(); results != nil {
+		return *results
+	}
+	if l.Shared() {
+		l.Connect()
+	}
+	return nil
+}

@@ -283,7 +283,7 @@ func (c *atRest) open(table, row string, stored []byte) ([]byte, error) {
 	return nil, errOtherKey
 }
 
-// name returns the name of a row in an index. Nobody without the key can tell what it is made of.
+// name returns the name of a row in an index. Without the key it does not show its parts.
 func (c *atRest) name(table string, of []byte) []byte {
 	if len(c.keys) == 0 {
 		return digest(table + string(of))

@@ -82,14 +82,14 @@ const (
 	// results are missing for resultPause.
 	resultTimeout = 250 * time.Millisecond
 	resultPause   = time.Second
-	// resultOverhead is the size of a row beside its data, about.
+	// resultOverhead approximates the size of a row without its data.
 	resultOverhead = 256
 	// maxSealed bounds the stored form of a result.
 	maxSealed = state.MaxResult + 128
 )
 
 // Result implements [state.Results]. The time at which a result was made is part of the encrypted data,
-// so that nobody without the key can prolong its life.
+// so that it cannot be prolonged without the key.
 func (s *store) Result(key [32]byte) (data []byte, age time.Duration, err error) {
 	row := s.cipher.name("result", key[:])
 	var sealed []byte
