@@ -31,7 +31,7 @@ func (f *callFlags) checkRecord(e env) error {
 	case f.record == "":
 		return nil
 	case f.url != "":
-		return usageError("--record needs the files: a server at --url does not tell what its hosts answer")
+		return usageError("--record needs the files: a server at --url does not return the answers of its hosts")
 	}
 	inside, err := filepath.Rel(e.resolve(f.files.tools), e.resolve(f.record))
 	if err != nil || !filepath.IsLocal(inside) || filepath.Ext(f.record) != ".hcl" {
@@ -52,7 +52,7 @@ func (r *recordedCall) write(ctx context.Context, e env, f *callFlags, s *engine
 	if info, err := e.disk.stat(f.record); err == nil {
 		mode = info.Mode().Perm()
 	}
-	if reason := r.unhidable(s); reason != "" {
+	if reason := r.whyUnsafe(s); reason != "" {
 		return findingsError("the call was not recorded: %s", reason)
 	}
 	name, err := r.newName(ctx, s)
@@ -60,12 +60,12 @@ func (r *recordedCall) write(ctx context.Context, e env, f *callFlags, s *engine
 		return err
 	}
 	var failures, first []string
-	hide := r.hider(s)
+	hide, heading := r.redactor(s), "the call was not recorded:"
 	for _, candidate := range r.candidates(e, s, name) {
 		candidate.Hide = hide
 		block := r.recording.Block(candidate)
 		if hide(block) != block {
-			failures = []string{"a secret or a sensitive value cannot be told from the other text of the test"}
+			failures = []string{"a secret or a sensitive value cannot be separated from the other text of the test"}
 			break
 		}
 		text := strings.TrimLeft(string(before)+"\n"+block, "\n")
@@ -79,12 +79,13 @@ func (r *recordedCall) write(ctx context.Context, e env, f *callFlags, s *engine
 			break
 		}
 		if failures, err = runOne(ctx, s, name); err == nil && failures == nil {
-			return r.tell(e, f, candidate, hide, hide(strings.Join(first, "\n")))
+			return r.printRecorded(e, f, candidate, hide, hide(strings.Join(first, "\n")))
 		}
 		if err != nil {
 			failures = []string{err.Error()}
 			break
 		}
+		heading = "the call was not recorded, because its test would fail:"
 		if first == nil {
 			first = failures
 		}
@@ -100,15 +101,15 @@ func (r *recordedCall) write(ctx context.Context, e env, f *callFlags, s *engine
 	if err != nil {
 		return findingsError("record the call: remove a test that fails: %v", err)
 	}
-	text := "the call was not recorded, because its test would fail"
+	text := heading
 	for _, failure := range append(failures, r.recording.Notes()...) {
 		text += "\n  " + strings.ReplaceAll(hide(failure), "\n", "\n  ")
 	}
 	return findingsError("%s", text)
 }
 
-// tell prints what was recorded. failure says why the result is not part of the test.
-func (r *recordedCall) tell(e env, f *callFlags, c tooltest.RecordedCall, hide tooltest.Hide, failure string) error {
+// printRecorded prints what was recorded. failure says why the result is not part of the test.
+func (r *recordedCall) printRecorded(e env, f *callFlags, c tooltest.RecordedCall, hide tooltest.Hide, failure string) error {
 	fmt.Fprintf(e.stderr, "recorded test %q in %s; run it with mcpd test\n", c.Name, diag.Printable(f.record))
 	if c.AnyOutput {
 		fmt.Fprintln(e.stderr, "note: the test accepts every result, and checks only the host calls: the result depends on more than the arguments and the mocks, such as the time or a secret")
@@ -137,8 +138,8 @@ func (r *recordedCall) newName(ctx context.Context, s *engine.Server) (string, e
 	return name, nil
 }
 
-// candidates returns the calls to record, the best first. The name of the user and the result
-// are left out of the first ones and the last ones, if the test passes so.
+// candidates returns the tests to try, the best first: without the name of the user, with it, and
+// then both without the result.
 func (r *recordedCall) candidates(e env, s *engine.Server, name string) []tooltest.RecordedCall {
 	entry := s.Inside().Catalog().Entry(call.Tools, r.request.Name)
 	one := tooltest.RecordedCall{Name: name, Tool: r.request.Name, Arguments: r.request.Arguments, Principal: r.request.Caller.Principal, Result: r.result}
@@ -183,8 +184,8 @@ func (r *recordedCall) sensitive(s *engine.Server) (list []sensitive) {
 	return list
 }
 
-// unhidable says why sensitive values cannot be found in other texts; "" if they can.
-func (r *recordedCall) unhidable(s *engine.Server) string {
+// whyUnsafe says why sensitive values cannot be found in other texts; "" if they can.
+func (r *recordedCall) whyUnsafe(s *engine.Server) string {
 	for _, one := range r.sensitive(s) {
 		if redact.HasShort(one.raw, one.pointers) {
 			return "a sensitive value is a boolean or shorter than four bytes, and cannot be found in other texts"
@@ -193,9 +194,9 @@ func (r *recordedCall) unhidable(s *engine.Server) string {
 	return ""
 }
 
-// hider returns a function that replaces the values of secrets and variables, and sensitive
+// redactor returns a function that replaces the values of secrets and variables, and sensitive
 // values, in every form that is searched for secrets.
-func (r *recordedCall) hider(s *engine.Server) tooltest.Hide {
+func (r *recordedCall) redactor(s *engine.Server) tooltest.Hide {
 	hidden := s.Inside().Catalog().Sensitive
 	for _, one := range r.sensitive(s) {
 		hidden = hidden.And(redact.NewText(one.raw, one.pointers))
@@ -206,8 +207,8 @@ func (r *recordedCall) hider(s *engine.Server) tooltest.Hide {
 			values = append(values, strconv.FormatFloat(n, 'f', -1, 64))
 		}
 	}
-	net := tooltest.Sensitive(values)
-	return func(text string) string { return hidden.Hide(s.Inside().Redact(text), net) }
+	matcher := tooltest.Sensitive(values)
+	return func(text string) string { return hidden.Hide(s.Inside().Redact(text), matcher) }
 }
 
 // runOne loads the files and runs the test with a name. failures is nil if it passes.

@@ -30,9 +30,9 @@ type Recorded struct {
 	Error           string
 }
 
-// Recorder records the host calls of a script as mocks. The values of secrets and variables are never
-// recorded.
-// It is safe for concurrent use.
+// Recorder records the host calls of a script as mocks. The mocks of secrets and environment
+// variables have placeholders. Other mocks may contain their values, which the caller must hide. It
+// is safe for concurrent use.
 type Recorder struct {
 	mu    sync.Mutex
 	mocks []Recorded
@@ -54,7 +54,8 @@ func (r *Recorder) Called() []Recorded {
 	return slices.Clone(r.called)
 }
 
-// Variables returns the values of granted environment variables, which are not recorded.
+// Variables returns the values of granted environment variables, so that the caller can hide
+// them.
 func (r *Recorder) Variables() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -2,7 +2,7 @@
 // for each tool, resource, prompt and hook the types of its input, its result and its context.
 //
 // [Files] returns the files for one version of the definitions. Names and descriptions are
-// untrusted: they appear only in comments and literals, which nothing in them can end. The text
+// untrusted: they appear only in comments and literals, and are escaped there. The text
 // depends on nothing but the definitions.
 package scripttypes
 
@@ -27,17 +27,14 @@ const Marker = "Written by mcpd types."
 //go:embed globals.d.ts
 var globals string
 
-// Globals returns the declarations of the globals of scripts.
-func Globals() string { return globals }
-
 // File is a file with declarations.
 type File struct {
 	Name    string
 	Content string
 }
 
-// Files returns the files for definitions in directories relative to that of the files, with
-// slashes.
+// Files returns the declaration files. toolsDir is the tools directory relative to their directory,
+// with slashes.
 func Files(config *definition.Config, files []*definition.Definitions, toolsDir string) []File {
 	return []File{
 		{"globals.d.ts", globals},
@@ -83,15 +80,15 @@ type writer struct {
 	tools map[string]*definition.Tool
 }
 
-// ownNames are the names that types.d.ts declares itself.
-func ownNames() []string {
+// reservedNames returns the names that types.d.ts declares, or uses from TypeScript.
+func reservedNames() []string {
 	return []string{"Tools", "Resources", "Templates", "Prompts", "Hooks", "Vars", "Context", "Reading", "Run", "RunResource", "RunTemplate", "RunPrompt", "RunComplete", "RunHook", "Record", "Readonly", "Pick", "Omit", "Partial", "Required", "ReturnType", "Parameters", "Awaited"}
 }
 
 var declaredName = regexp.MustCompile(`(?m)^(?:declare )?(?:interface|type|class|const|function) (\w+)`)
 
 func declarations(config *definition.Config, files []*definition.Definitions) string {
-	taken := ownNames()
+	taken := reservedNames()
 	for _, found := range declaredName.FindAllStringSubmatch(globals, -1) {
 		taken = append(taken, found[1])
 	}

@@ -149,7 +149,7 @@ func TestGlobals_marked(t *testing.T) {
 			t.Errorf("%s starts with %s", f.Name, first)
 		}
 	}
-	if !slices.ContainsFunc(files, func(f File) bool { return f.Content == Globals() }) {
+	if !slices.ContainsFunc(files, func(f File) bool { return f.Content == globals }) {
 		t.Error("no file has the globals")
 	}
 }

@@ -30,7 +30,7 @@ type cachedHandler struct {
 	// secrets.
 	granted [sha256.Size]byte
 	secrets []string
-	// shared has the results of all replicas; nil if those of the tool are not shared.
+	// shared has the results of all replicas; nil if the tool shares none.
 	shared *sharedResults
 	// exact distinguishes calls by the arguments as sent, with all digits of numbers, instead of
 	// the arguments as policies see them.

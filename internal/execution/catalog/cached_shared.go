@@ -18,12 +18,12 @@ import (
 type sharedResults struct {
 	store func() state.Results
 	now   func() time.Time
-	// version is that of the program, as another version may make other results.
+	// version is the version of mcpd, as another one may make other results.
 	version string
 }
 
-// sharedResults returns the shared results of a tool. Only those of the scope server are shared, and
-// those of a tool with secrets or environment variables are not: another replica may have other values,
+// sharedResults returns the shared results of a tool. Only results of the scope server are shared, and
+// none of a tool with secrets or environment variables: another replica may have other values,
 // and a reload of secrets removes results.
 func (o *Options) sharedResults(h *cachedHandler, granted grant.Set) *sharedResults {
 	if o.SharedResults == nil || h.cache.Scope != definition.CacheServer || len(h.secrets)+len(granted.Env) > 0 {

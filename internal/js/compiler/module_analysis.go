@@ -40,7 +40,7 @@ func (c *compilation) analyzeMain(m *mainFunction, plain *analysis) *analysis {
 	}
 	clone := mainOf(function)
 	id, plainName := input.(*ast.Identifier)
-	// A parameter with the name of a member cannot be told from the member, whose context is gone.
+	// In the copy, a parameter with the name of a member looks like the member.
 	if plainName = plainName && certain && !plain.redeclared[id.Name.String()] && !slices.Contains(c.contextNames(), id.Name.String()); plainName {
 		rename(clone.literal, id.Name, unistring.NewFromString(c.firstGlobal()))
 		clone.parameters.List[0].Target = &ast.ObjectPattern{}

@@ -12,7 +12,7 @@ import (
 
 // Limits of the open documents.
 const (
-	// maxDocument bounds a document, in bytes. mcpd reads no larger file.
+	// maxDocument bounds a document, in bytes. The server reads no larger file for positions.
 	maxDocument = 4 << 20
 	// maxDocuments bounds their number, and maxDocumentsTotal their size.
 	maxDocuments      = 2000

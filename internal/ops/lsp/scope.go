@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// scope has the names of code at a place. The first one is not a member of another.
+// scope has the names of code at a position. The first name of a path is a global.
 type scope interface {
 	// members returns the members of an object, or the globals if path is empty.
 	members(path []string) []member
