@@ -77,12 +77,13 @@ func jsonText(text string) string {
 type writer struct {
 	strings.Builder
 	types *toolprompt.Types
-	tools map[string]*definition.Tool
+	// tools are the names of the tools of files.
+	tools map[string]bool
 }
 
 // reservedNames returns the names that types.d.ts declares, or uses from TypeScript.
 func reservedNames() []string {
-	return []string{"Tools", "Resources", "Templates", "Prompts", "Hooks", "Vars", "Context", "Reading", "Run", "RunResource", "RunTemplate", "RunPrompt", "RunComplete", "RunHook", "Record", "Readonly", "Pick", "Omit", "Partial", "Required", "ReturnType", "Parameters", "Awaited"}
+	return []string{"Tools", "Resources", "Templates", "Prompts", "Hooks", "Vars", "Context", "Reading", "ToolFunctions", "Callable", "Run", "RunResource", "RunTemplate", "RunPrompt", "RunComplete", "RunHook", "Record", "Readonly", "Pick", "Extract", "Omit", "Partial", "Required", "ReturnType", "Parameters", "Awaited"}
 }
 
 var declaredName = regexp.MustCompile(`(?m)^(?:declare )?(?:interface|type|class|const|function) (\w+)`)
@@ -92,7 +93,7 @@ func declarations(config *definition.Config, files []*definition.Definitions) st
 	for _, found := range declaredName.FindAllStringSubmatch(globals, -1) {
 		taken = append(taken, found[1])
 	}
-	w := &writer{types: toolprompt.NewTypes(taken...), tools: map[string]*definition.Tool{}}
+	w := &writer{types: toolprompt.NewTypes(taken...), tools: map[string]bool{}}
 	var tools []*definition.Tool
 	var resources []*definition.Resource
 	var templates []*definition.Template
@@ -114,7 +115,7 @@ func declarations(config *definition.Config, files []*definition.Definitions) st
 	slices.SortFunc(prompts, func(a, b *definition.Prompt) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(hooks, func(a, b *definition.Hook) int { return strings.Compare(a.Name, b.Name) })
 	for _, t := range tools {
-		w.tools[t.Name] = t
+		w.tools[t.Name] = true
 	}
 
 	w.WriteString("// " + Marker + " The types of the tools, resources, prompts and hooks.\n\n")
@@ -122,6 +123,7 @@ func declarations(config *definition.Config, files []*definition.Definitions) st
 	w.WriteString("/** The members that every context of a tool, resource or prompt has. */\nexport interface Context {\n" +
 		"  readonly agent: typeof agent;\n  readonly call: typeof call;\n  readonly content: typeof content;\n  readonly progress: typeof progress;\n  readonly log: typeof log;\n  readonly vars: Vars;\n}\n\n" +
 		"/** The URI that a resource reads. */\nexport interface Reading {\n  readonly uri: string;\n}\n\n")
+	w.functions(tools)
 	w.WriteString("export interface Tools {\n")
 	for _, t := range tools {
 		w.tool(t)
@@ -259,7 +261,9 @@ func (w *writer) grants(set grant.Set) string {
 		return member(g.Name, "(params: { "+strings.Join(params, "; ")+" }) => Promise<Ended>")
 	}))
 	object("sql", each(set.SQL, func(g grant.SQL) string { return member(g.Name, database(g)) }))
-	object("tools", w.callees(set.Call))
+	if callees := w.callees(set.Call); callees != "" {
+		objects = append(objects, "readonly tools: "+callees)
+	}
 	object("modules", each(set.Modules, func(m grant.Module) string {
 		return member(m.Name, "Readonly<Record<string, (args?: object) => Promise<any>>>")
 	}))
@@ -275,29 +279,40 @@ func (w *writer) grants(set grant.Set) string {
 	return "{\n      " + strings.Join(objects, ";\n      ") + ";\n    }"
 }
 
-// callees returns a function for each tool that names and patterns match.
-func (w *writer) callees(patterns []string) (members []string) {
-	names := map[string]bool{}
-	for _, pattern := range patterns {
-		if !wildcard.Is(pattern) {
-			names[pattern] = true
-			continue
-		}
-		for name := range w.tools {
-			if wildcard.Matches(pattern, name) {
-				names[name] = true
-			}
+// functions writes the functions of all tools, from which Callable selects. The contexts of tools name
+// them, so that the declarations grow with the tools and not with the pairs of tools.
+func (w *writer) functions(tools []*definition.Tool) {
+	w.WriteString("/** The functions of the tools, for the scripts that may call them. */\nexport interface ToolFunctions {\n")
+	for _, t := range tools {
+		key := toolprompt.Literal(t.Name)
+		fmt.Fprintf(w, "  readonly %s: (args: Tools[%s][\"arguments\"]) => Promise<Tools[%s][\"output\"]>;\n", toolprompt.Key(t.Name), key, key)
+	}
+	w.WriteString("}\n\n/** The functions of the tools with a name of a type. */\n" +
+		"export type Callable<Name> = Pick<ToolFunctions, Extract<keyof ToolFunctions, Name>>;\n\n")
+}
+
+// callees returns the type of the object with the tools that names and patterns match; "" without
+// any. A name that no file defines is a tool of an upstream server.
+func (w *writer) callees(patterns []string) string {
+	var selected, upstream []string
+	for _, pattern := range slices.Compact(slices.Sorted(slices.Values(patterns))) {
+		switch {
+		case wildcard.Is(pattern):
+			selected = append(selected, toolprompt.Template(strings.Split(pattern, "*"), "string"))
+		case w.tools[pattern]:
+			selected = append(selected, toolprompt.Literal(pattern))
+		default:
+			upstream = append(upstream, member(pattern, "(args?: object) => Promise<any>"))
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		function := "(args?: object) => Promise<any>" // of an upstream server
-		if callee := w.tools[name]; callee != nil {
-			key := toolprompt.Literal(name)
-			function = fmt.Sprintf(`(args: Tools[%s]["arguments"]) => Promise<Tools[%s]["output"]>`, key, key)
-		}
-		members = append(members, member(name, function))
+	var parts []string
+	if len(selected) > 0 {
+		parts = append(parts, "Callable<"+strings.Join(selected, " | ")+">")
 	}
-	return members
+	if len(upstream) > 0 {
+		parts = append(parts, "{ "+strings.Join(upstream, "; ")+" }")
+	}
+	return strings.Join(parts, " & ")
 }
 
 // database returns the type of a database object.

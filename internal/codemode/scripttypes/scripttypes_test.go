@@ -54,7 +54,8 @@ func TestFiles_grants(t *testing.T) {
 		"readonly kv: { readonly notes: KeptValues };",
 		"readonly exec: { readonly git: () => Promise<Ended>; readonly show: (params: { rev: string | number }) => Promise<Ended> };",
 		`readonly sql: { readonly shop: Pick<Database, "query">; readonly log: Pick<Database, "query" | "exec">; readonly files: Pick<Database, "open"> };`,
-		`readonly tools: { readonly gh_issue: (args?: object) => Promise<any>; readonly orders: (args: Tools["orders"]["arguments"]) => Promise<Tools["orders"]["output"]> };`,
+		"readonly tools: Callable<`ord${string}`> & { readonly gh_issue: (args?: object) => Promise<any> };",
+		`  readonly orders: (args: Tools["orders"]["arguments"]) => Promise<Tools["orders"]["output"]>;`,
 		"readonly modules: { readonly ledger:", "readonly elicit: typeof elicit;", "readonly ask: typeof ask;",
 		`h: { ctx: Pick<Context, "log" | "vars"> & {} };`,
 	} {
@@ -64,6 +65,23 @@ func TestFiles_grants(t *testing.T) {
 	}
 	if found := problems(text); found != "" {
 		t.Error(found)
+	}
+}
+
+// The size of the types is linear in the number of tools, whatever they may call.
+func TestFiles_callsOfAll(t *testing.T) {
+	size := func(n int) int {
+		var d definition.Definitions
+		for i := range n {
+			tool := definition.Tool{Name: fmt.Sprintf("tool_%04d", i)}
+			tool.Grant.Call = []string{"*", "tool_*", fmt.Sprintf("*_%04d", i), "tool_0000"}
+			d.Tools = append(d.Tools, tool)
+		}
+		return len(typesOf(nil, d))
+	}
+	none := size(0)
+	if few, many := size(50)-none, size(500)-none; many > 11*few {
+		t.Errorf("%d bytes for 50 tools, and %d for 500", few, many)
 	}
 }
 
@@ -122,7 +140,7 @@ func TestFiles_hostile(t *testing.T) {
 		q := string(quoted)
 		schema := json.RawMessage(`{"type":"object","description":` + q + `,"properties":{` + q + `:{"type":"string","description":` + q + `,"default":` + q + `,"pattern":` + q + `,"enum":[` + q + `]},"r":{"$ref":"#/$defs/n"}},"required":[` + q + `],"$defs":{"n":{"title":` + q + `,"properties":{"n":{"$ref":"#/$defs/n"}}}}}`)
 		tool := definition.Tool{Name: evil, Title: evil, Description: evil, Input: schema, Output: schema}
-		tool.Grant = grant.Set{HTTP: []grant.HTTP{{Name: evil}}, Env: []string{evil}, Secrets: []string{evil}, Call: []string{evil, "*"}, Exec: []grant.Exec{{Name: evil, Params: []grant.Param{{Name: evil}}}}, Modules: []grant.Module{{Name: evil}}}
+		tool.Grant = grant.Set{HTTP: []grant.HTTP{{Name: evil}}, Env: []string{evil}, Secrets: []string{evil}, Call: []string{evil, "*", evil + "*", "*$" + evil + "{*"}, Exec: []grant.Exec{{Name: evil, Params: []grant.Param{{Name: evil}}}}, Modules: []grant.Module{{Name: evil}}}
 		prompt := definition.Prompt{Name: evil, Description: evil, Arguments: []definition.Argument{{Name: evil, Complete: &definition.Complete{Run: &definition.Code{}}}}}
 		config := &definition.Config{Variables: map[string]definition.Variable{evil: {Name: evil, Description: evil, Type: schema}}, Hooks: []definition.Hook{{Name: evil}}}
 		texts = append(texts, typesOf(config, definition.Definitions{Tools: []definition.Tool{tool}, Prompts: []definition.Prompt{prompt}, Resources: []definition.Resource{{Name: evil, Description: evil, Run: &definition.Code{}}}}))

@@ -54,3 +54,16 @@ func Key(name string) string { return propertyKey(name) }
 
 // Literal returns a text as a string literal.
 func Literal(text string) string { return quote(text) }
+
+// Template returns texts as a template literal type, with a placeholder between them.
+func Template(texts []string, placeholder string) string {
+	quoted := make([]string, len(texts))
+	for i, text := range texts {
+		inside := quote(text)
+		quoted[i] = escapeTemplate.Replace(inside[1 : len(inside)-1])
+	}
+	return "`" + strings.Join(quoted, "${"+placeholder+"}") + "`"
+}
+
+// escapeTemplate escapes what quote does not escape. In a template, \" is a quotation mark.
+var escapeTemplate = strings.NewReplacer("${", `\${`)

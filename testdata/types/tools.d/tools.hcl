@@ -17,7 +17,7 @@ tool "check" {
       hosts = ["crm.internal:443"]
     }
     call {
-      tools = ["sum"]
+      tools = ["s*m"]
     }
   }
 
