@@ -85,6 +85,42 @@ func TestFiles_callsOfAll(t *testing.T) {
 	}
 }
 
+// Every member of a schema is in its type, because a type without it rejects correct scripts.
+func TestFiles_largeSchemas(t *testing.T) {
+	list := func(before, item, after string, n int) json.RawMessage {
+		items := make([]string, n)
+		for i := range items {
+			items[i] = strings.ReplaceAll(item, "@", fmt.Sprint(i))
+		}
+		return json.RawMessage(before + strings.Join(items, ",") + after)
+	}
+	description := strings.Repeat("words ", 200)
+	for name, test := range map[string]struct {
+		schema json.RawMessage
+		want   []string
+	}{
+		"members":      {list(`{"properties":{`, `"m@":{"type":"string","description":"`+description+`"}`, `}}`, 400), []string{"m0?: string;", "m399?: string;"}},
+		"required":     {list(`{"properties":{},"required":[`, `"m@"`, `]}`, 4000), []string{"m0: unknown;", "m3999: unknown;"}},
+		"values":       {list(`{"properties":{"a":{"enum":[`, `"v@"`, `]}}}`, 300), []string{`"v0" |`, `| "v299"`}},
+		"alternatives": {list(`{"properties":{"a":{"anyOf":[`, `{"const":@}`, `]}}}`, 300), []string{`0 |`, `| 299`}},
+		"depth":        {json.RawMessage(strings.Repeat(`{"properties":{"a":`, 60) + `{"type":"string"}` + strings.Repeat(`}}`, 60)), []string{"a?: string"}},
+		"named types":  {list(`{"properties":{`, `"m@":{"type":"array","items":{"$ref":"#/properties/m@/x"},"x":{"properties":{"y@":{"type":"string"}}}}`, `}}`, 100), []string{"y0?: string", "y99?: string"}},
+		"name":         {json.RawMessage(`{"properties":{"` + strings.Repeat("n", 300) + `":{"type":"string"}}}`), []string{`nnn"?: string`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := typesOf(nil, definition.Definitions{Tools: []definition.Tool{{Name: "t", Input: test.schema, Output: test.schema}}})
+			for _, want := range test.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("no %q in %d bytes", want, len(text))
+				}
+			}
+			if comments := strings.Count(text, "words"); comments > 3*(64<<10)/len("words ") {
+				t.Errorf("%d words of comments", comments)
+			}
+		})
+	}
+}
+
 func TestFiles_resources(t *testing.T) {
 	address, err := uritemplate.Parse("crm://{team}/{id}{?view}")
 	if err != nil {

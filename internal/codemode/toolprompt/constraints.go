@@ -14,11 +14,19 @@ const (
 	maxNote   = 80
 )
 
+// comment returns the comment for a schema, with a line break at its end; "" if there is none, or
+// no room for it.
+func (p *printer) comment(n *node, indent string) string {
+	if p.remaining < 0 || p.comments < 0 {
+		return ""
+	}
+	text := comment(p.docLines(n), indent)
+	p.comments -= len(text)
+	return text
+}
+
 // docLines returns the comment lines for a schema, which state what its type does not.
 func (p *printer) docLines(n *node) []string {
-	if p.remaining < 0 {
-		return nil
-	}
 	var lines []string
 	if p.detail < WithoutMembers {
 		lines = commentLines(strings.Join([]string{usefulTitle(n.stringMember("title")), n.stringMember("description")}, "\n"), maxMemberLines)
@@ -26,7 +34,7 @@ func (p *printer) docLines(n *node) []string {
 	if p.detail >= WithoutConstraints {
 		return lines
 	}
-	noted := strings.Join(constraintNotes(n), ", ")
+	noted := strings.Join(p.constraintNotes(n), ", ")
 	switch {
 	case noted == "":
 		return lines
@@ -50,15 +58,15 @@ func usefulTitle(title string) string {
 
 // constraintNotes returns the constraints of a schema, of its items, and of its only
 // alternative to null.
-func constraintNotes(n *node) []string {
-	noted := constraints(n)
+func (p *printer) constraintNotes(n *node) []string {
+	noted := p.constraints(n)
 	if items := n.memberOfKind(objectKind, "items"); items != nil {
-		if each := constraints(items); len(each) > 0 {
+		if each := p.constraints(items); len(each) > 0 {
 			noted = append(noted, "each "+strings.Join(each, ", "))
 		}
 	}
 	if one := nonNullAlternative(n); one != nil {
-		noted = append(noted, constraints(one)...)
+		noted = append(noted, p.constraints(one)...)
 	}
 	return noted
 }
@@ -81,7 +89,7 @@ func nonNullAlternative(n *node) *node {
 	return nil
 }
 
-func constraints(n *node) []string {
+func (p *printer) constraints(n *node) []string {
 	var c []string
 	add := func(name string, format string) {
 		if m := n.member(name); m != nil && !isSafeInteger(n, m) && (m.kind == numberKind || m.kind == textKind) {
@@ -105,8 +113,8 @@ func constraints(n *node) []string {
 		c = append(c, "all different")
 	}
 	c = append(c, countRange(n, "minProperties", "maxProperties", "member")...)
-	if values := n.memberOfKind(listKind, "enum"); values != nil && len(values.items) > maxLiterals {
-		c = append(c, fmt.Sprintf("%d of %d values are shown", maxLiterals, len(values.items)))
+	if values := n.memberOfKind(listKind, "enum"); values != nil && len(values.items) > p.limits.literals {
+		c = append(c, fmt.Sprintf("%d of %d values are shown", p.limits.literals, len(values.items)))
 	}
 	if value := n.member("default"); value != nil && value.kind != nullKind {
 		c = append(c, "default "+singleLine(value.raw, maxNote))

@@ -47,13 +47,13 @@ func Declare(tools []Tool, d Detail) string {
 // declare returns the declaration of an entry, after the types that it needs.
 func (e *entry) declare(d Detail, names typeNames) string {
 	if e.members == nil {
-		p := newPrinter(e.tools[0].Name, d, names)
+		p := newPrinter(e.tools[0].Name, d, names, promptLimits())
 		function := p.function(e.tools[0], "declare function "+e.name, 0)
 		return p.types.String() + function
 	}
 	var types, functions strings.Builder
 	for i, t := range e.tools {
-		p := newPrinter(t.Name, d, names)
+		p := newPrinter(t.Name, d, names, promptLimits())
 		functions.WriteString("  " + p.function(t, propertyKey(e.members[i]), 1))
 		types.WriteString(p.types.String())
 	}
@@ -72,7 +72,7 @@ func (p *printer) function(t *Tool, head string, indent int) string {
 // arguments prints the type of the argument, after the mark for required or optional.
 func (p *printer) arguments(t *Tool, indent int) string {
 	if p.detail >= WithoutArguments {
-		doc := newDocument(t.Input)
+		doc := newDocument(t.Input, p.limits)
 		return argumentsMark(&doc.root) + "object"
 	}
 	printed, doc := p.root(t.Input, indent)
@@ -160,12 +160,14 @@ const maxRef = 512
 type document struct {
 	root node
 	id   string
+	// alternatives bounds the followed types of a union or an intersection.
+	alternatives int
 	// anchors are collected for the first reference to one.
 	anchors map[string]*node
 }
 
-func newDocument(raw []byte) *document {
-	d := &document{root: parseNode(raw)}
+func newDocument(raw []byte, l limits) *document {
+	d := &document{root: parseNode(raw, l), alternatives: l.alternatives}
 	d.id = strings.TrimSuffix(d.root.stringMember("$id"), "#")
 	return d
 }
@@ -268,7 +270,7 @@ func (d *document) circular(from, to *node, steps *int) bool {
 		}
 		for _, keyword := range [...]string{"allOf", "anyOf", "oneOf"} {
 			if choices := n.memberOfKind(listKind, keyword); choices != nil {
-				for i := range choices.items[:min(len(choices.items), maxAlternatives)] {
+				for i := range choices.items[:min(len(choices.items), d.alternatives)] {
 					waiting = append(waiting, &choices.items[i])
 				}
 			}

@@ -51,7 +51,7 @@ func TestDeclare_types(t *testing.T) {
 		{`{"properties":{"a":true,"a":{"type":"string"}}}`, `{ a?: string }`},
 		{`{"type":"object","if":{},"then":{},"x-anything":[1],"properties":{"a":{"unheard":"of"}}}`, `{ a?: unknown }`},
 	} {
-		p := newPrinter("t", Full, typeNames{})
+		p := newPrinter("t", Full, typeNames{}, promptLimits())
 		if got, _ := p.root([]byte(r.schema), 0); got != r.want || p.types.Len() > 0 {
 			t.Errorf("%s\n is %s\nwant %s", r.schema, got, r.want)
 		}
@@ -64,7 +64,7 @@ func TestDeclare_deepNesting(t *testing.T) {
 		maxDepth:     "string" + strings.Repeat("[]", maxDepth),
 		maxDepth + 1: "unknown" + strings.Repeat("[]", maxDepth+1),
 	} {
-		p := newPrinter("t", Full, typeNames{})
+		p := newPrinter("t", Full, typeNames{}, promptLimits())
 		if got, _ := p.root(deep(`{"items":`, `{"type":"string"}`, `}`, n), 0); got != want {
 			t.Errorf("%d nested lists: %s", n, got)
 		}
@@ -88,7 +88,7 @@ func TestDeclare_references(t *testing.T) {
 		{`{"$defs":{"a":{"type":"object","properties":{"x":true}}},"items":{"$ref":"#/$defs/a","required":["x"]}}`,
 			"type AToolA = { x?: unknown };\n(AToolA & { x: unknown })[]"},
 	} {
-		p := newPrinter("a_tool", Full, typeNames{})
+		p := newPrinter("a_tool", Full, typeNames{}, promptLimits())
 		got, _ := p.root([]byte(r.schema), 0)
 		if diff := cmp.Diff(r.want, p.types.String()+got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", r.schema, diff)
@@ -112,8 +112,8 @@ func TestDeclare_constraints(t *testing.T) {
 		{`{"anyOf":[{"type":"null"},{"type":"string","pattern":"^a"}],"default":null,"examples":["ab"]}`, "/** such as \"ab\", pattern ^a */\n"},
 		{`{"contentEncoding":"base64","default":{"a":  [1,	2]}}`, "/** in base64, default {\"a\": [1, 2]} */\n"},
 	} {
-		schema := parseNode(json.RawMessage(r.schema))
-		if got := comment(newPrinter("t", Full, nil).docLines(&schema), ""); got != r.want {
+		schema := parseNode(json.RawMessage(r.schema), promptLimits())
+		if got := comment(newPrinter("t", Full, nil, promptLimits()).docLines(&schema), ""); got != r.want {
 			t.Errorf("%s\n is %q\nwant %q", r.schema, got, r.want)
 		}
 	}
@@ -179,7 +179,7 @@ func TestDeclare_longEnum(t *testing.T) {
 	for i := range want {
 		want[i] = strconv.Itoa(i)
 	}
-	p := newPrinter("t", Full, typeNames{})
+	p := newPrinter("t", Full, typeNames{}, promptLimits())
 	got, doc := p.root(schema, 0)
 	if diff := cmp.Diff(strings.Join(want, " | ")+` | number | string | boolean | null | unknown[] | { [name: string]: unknown }`, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -199,7 +199,7 @@ func TestDeclare_longValues(t *testing.T) {
 		string(wide(`{"const":[`, `%d`, `]}`, 33)):        `unknown[]`,
 		string(wide(`{"const":{`, `"%[1]d":1`, `}}`, 33)): `{ [name: string]: unknown }`,
 	} {
-		p := newPrinter("t", Full, typeNames{})
+		p := newPrinter("t", Full, typeNames{}, promptLimits())
 		if got, _ := p.root([]byte(schema), 0); got != want {
 			t.Errorf("%.40s is %s, want %s", schema, got, want)
 		}

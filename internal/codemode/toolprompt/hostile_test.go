@@ -103,6 +103,10 @@ func TestDeclare_limits(t *testing.T) {
 			if problem := injected(declared, 1); problem != "" {
 				t.Errorf("%s was put in:\n%s", problem, declared)
 			}
+			types := NewTypes()
+			if printed := types.Print("t", schema, 0, true) + types.Declared(); len(printed) > 32*len(schema) {
+				t.Errorf("types of %d bytes for a schema of %d", len(printed), len(schema))
+			}
 			NewIndex([]Tool{tool}).Search("a", 1, nil)
 		})
 	}

@@ -7,10 +7,9 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
 
-// The limits of a schema. A larger schema, deeper nesting and further values are unknown.
+// The limits of a schema in a prompt.
 const (
 	maxSchema  = 256 << 10 // bytes
-	maxNodes   = 20_000    // values
 	maxNesting = 64        // nested lists and objects
 )
 
@@ -108,21 +107,22 @@ func (n *node) set(name string, value node) {
 }
 
 // parseNode parses JSON. It returns the zero node for invalid and for oversized JSON.
-func parseNode(raw json.RawMessage) node {
-	if len(raw) > maxSchema || !json.Valid(raw) {
+func parseNode(raw json.RawMessage, l limits) node {
+	if len(raw) > l.schema.bytes || !json.Valid(raw) {
 		return node{}
 	}
-	r := reader{in: jsontext.At(raw), src: string(raw)}
+	r := reader{in: jsontext.At(raw), src: string(raw), limits: l}
 	return r.value(0)
 }
 
 type reader struct {
-	in    jsontext.Cursor
-	src   string
-	nodes int
+	in     jsontext.Cursor
+	src    string
+	limits limits
+	nodes  int
 }
 
-// value parses a value, recursively up to [maxNesting].
+// value parses a value, recursively up to the limit of nesting.
 func (r *reader) value(depth int) node {
 	c, start := r.in.Next(), r.in.Offset()
 	var n node
@@ -134,7 +134,7 @@ func (r *reader) value(depth int) node {
 			n.text = unquote(n.raw)
 		}
 		return n
-	case depth == maxNesting || r.nodes > maxNodes:
+	case depth == r.limits.schema.nesting || r.nodes > r.limits.schema.values:
 		r.in.Value()
 	default:
 		n.kind = kindBy(c)
@@ -172,7 +172,7 @@ func (r *reader) children(n *node, open byte, depth int) {
 		}
 		value := r.value(depth + 1)
 		switch {
-		case r.nodes > maxNodes:
+		case r.nodes > r.limits.schema.values:
 		case open == '{':
 			n.set(name, value)
 		default:

@@ -5,12 +5,8 @@ import (
 	"strings"
 )
 
-const (
-	// maxMembers bounds the shown members of an object.
-	maxMembers = 200
-	// maxFlat bounds an object on one line, in bytes.
-	maxFlat = 80
-)
+// maxFlat bounds an object on one line, in bytes.
+const maxFlat = 80
 
 func (p *printer) object(n *node, at position) shape {
 	properties := n.memberOfKind(objectKind, "properties")
@@ -93,12 +89,12 @@ func (p *printer) members(n, properties *node, at position) []string {
 
 // isShown reports whether another member is shown.
 func (p *printer) isShown(name string, others int) bool {
-	return len(name) <= maxName && others < maxMembers && p.remaining > 0
+	return len(name) <= p.limits.name && others < p.limits.members && p.remaining > 0
 }
 
 // member prints one member: its comment, name and type.
 func (p *printer) member(name string, schema *node, required bool, at position) string {
-	doc := comment(p.docLines(schema), indentation(at.indent))
+	doc := p.comment(schema, indentation(at.indent))
 	if doc != "" {
 		doc += indentation(at.indent)
 	}
@@ -123,7 +119,7 @@ func braces(members []string, indent int) string {
 }
 
 const (
-	// maxLiterals bounds the shown values of an enum.
+	// maxLiterals bounds the shown values of an enum in a prompt.
 	maxLiterals = 64
 	// maxLiteral bounds a string shown as a literal type, in bytes.
 	maxLiteral = 256
@@ -147,6 +143,9 @@ func (p *printer) ownType(n *node, at position) shape {
 	return union(shapes...)
 }
 
+// maxTypeNames bounds the types in the keyword type. There are fewer names of types.
+const maxTypeNames = 32
+
 // typesOf returns the types that a schema allows, or nil if it does not say.
 func typesOf(n *node) []string {
 	if t := n.member("type"); t != nil {
@@ -155,7 +154,7 @@ func typesOf(n *node) []string {
 			return []string{t.text}
 		case t.kind == listKind:
 			var names []string
-			for i := range t.items[:min(len(t.items), maxAlternatives)] {
+			for i := range t.items[:min(len(t.items), maxTypeNames)] {
 				names = append(names, t.items[i].text)
 			}
 			return names
@@ -194,7 +193,7 @@ func (p *printer) enum(values *node, at position) shape {
 	var further [kinds]bool
 	for i := range values.items {
 		v := &values.items[i]
-		if i < maxLiterals && p.remaining > 0 {
+		if i < p.limits.literals && p.remaining > 0 {
 			shapes = append(shapes, p.literal(v, at.deeper()))
 		} else if !further[v.kind] {
 			further[v.kind] = true
@@ -226,7 +225,7 @@ func kindOf(v *node) shape {
 // literal prints a value as a literal type.
 func (p *printer) literal(v *node, at position) shape {
 	p.remaining -= min(len(v.raw), maxLiteral)
-	if at.depth > maxDepth || p.remaining < 0 {
+	if at.depth > p.limits.depth || p.remaining < 0 {
 		return kindOf(v)
 	}
 	switch v.kind {
@@ -241,11 +240,11 @@ func (p *printer) literal(v *node, at position) shape {
 			return shape{text: quote(v.text)}
 		}
 	case listKind:
-		if len(v.items) <= maxAlternatives {
+		if len(v.items) <= p.limits.alternatives {
 			return shape{text: "[" + strings.Join(p.literals(v, at), ", ") + "]"}
 		}
 	case objectKind:
-		if len(v.items) <= maxAlternatives {
+		if len(v.items) <= p.limits.alternatives {
 			return p.record(v, at)
 		}
 	}
@@ -264,7 +263,7 @@ func (p *printer) literals(v *node, at position) []string {
 func (p *printer) record(v *node, at position) shape {
 	members := p.literals(v, at)
 	for i, name := range v.names {
-		if len(name) > maxName {
+		if len(name) > p.limits.name {
 			return anyObject
 		}
 		members[i] = propertyKey(name) + ": " + members[i]
@@ -280,7 +279,7 @@ func (p *printer) array(n *node, at position) shape {
 	if first == nil && rest != nil && rest.kind == listKind {
 		first, rest = rest, n.member("additionalItems")
 	}
-	if first != nil && len(first.items) > 0 && len(first.items) <= maxAlternatives {
+	if first != nil && len(first.items) > 0 && len(first.items) <= p.limits.alternatives {
 		return p.tuple(n, first, rest, at)
 	}
 	item := unknown

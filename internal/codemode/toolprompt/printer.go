@@ -5,13 +5,40 @@ import (
 	"strings"
 )
 
-// The limits of a declaration. Everything beyond is unknown.
+// limits bound a schema and its declaration. Everything beyond is unknown.
+type limits struct {
+	// schema bounds the schema in bytes, values and nested lists and objects.
+	schema struct{ bytes, values, nesting int }
+	// declaration bounds the printed types in bytes, approximately, and comments their comments.
+	declaration, comments int
+	depth                 int // nested types
+	types                 int // named types
+	alternatives          int // types of a union or an intersection
+	members               int // shown members of an object
+	name                  int // bytes of the name of a shown member
+	literals              int // shown values of an enum
+	steps                 int // visited schemas in the check for circular types
+}
+
+// promptLimits are the limits of declarations in prompts, which every run of an agent pays for.
+func promptLimits() limits {
+	l := limits{declaration: maxDeclaration, comments: maxDeclaration, depth: maxDepth, types: 64, alternatives: 32, members: 200, name: maxName, literals: maxLiterals, steps: 10_000}
+	l.schema.bytes, l.schema.values, l.schema.nesting = maxSchema, 20_000, maxNesting
+	return l
+}
+
+// fileLimits are the limits of [Types]. They permit every schema that package schema compiles, and
+// bound only the comments like those of a prompt: a type without a member rejects correct scripts.
+func fileLimits() limits {
+	const all = 1 << 20
+	l := limits{declaration: 16 << 20, comments: maxDeclaration, depth: 256, types: all, alternatives: all, members: all, name: all, literals: all, steps: all}
+	l.schema.bytes, l.schema.values, l.schema.nesting = all, all, 256
+	return l
+}
+
 const (
-	maxDeclaration  = 32 << 10 // bytes, approximately
-	maxDepth        = 12       // nested types
-	maxTypes        = 64       // named types
-	maxAlternatives = 32       // types of a union or an intersection
-	maxSteps        = 10_000   // visited schemas in the check for circular types
+	maxDeclaration = 32 << 10
+	maxDepth       = 12
 )
 
 // typeNames are the type names in use, for a list of tools.
@@ -34,9 +61,10 @@ type printer struct {
 	filled bool
 	names  typeNames
 	prefix string
-	// remaining is the number of bytes that may still be printed, and steps the remaining steps
-	// of circular.
-	remaining, steps int
+	limits limits
+	// remaining is the number of bytes that may still be printed, comments the part of it for
+	// comments, and steps the remaining steps of circular.
+	remaining, comments, steps int
 	// doc is the schema being printed, and current its named type.
 	doc     *document
 	current *node
@@ -53,12 +81,12 @@ type namedType struct {
 	at   *node
 }
 
-func newPrinter(tool string, detail Detail, names typeNames) *printer {
+func newPrinter(tool string, detail Detail, names typeNames, l limits) *printer {
 	prefix := pascalCase(tool)
 	if prefix == "" || prefix[0] <= '9' {
 		prefix = "Tool" + prefix
 	}
-	return &printer{detail: detail, names: names, prefix: prefix, remaining: maxDeclaration, steps: maxSteps, named: map[*node]string{}}
+	return &printer{detail: detail, names: names, prefix: prefix, limits: l, remaining: l.declaration, comments: l.comments, steps: l.steps, named: map[*node]string{}}
 }
 
 // position is the position of a type: its depth, its indentation, and whether an object or list
@@ -80,13 +108,13 @@ func (p position) deeper() position {
 
 // root prints a schema as a type. A recursive schema is a named type.
 func (p *printer) root(raw []byte, indent int) (string, *document) {
-	doc := newDocument(raw)
+	doc := newDocument(raw, p.limits)
 	p.doc, p.current = doc, &doc.root
 	printed := p.print(&doc.root, position{indent: indent})
 	for ; p.defined < len(p.queue); p.defined++ {
 		t := p.queue[p.defined]
 		p.current = t.at
-		p.types.WriteString(comment(p.docLines(t.at), ""))
+		p.types.WriteString(p.comment(t.at, ""))
 		p.types.WriteString("type " + t.name + " = " + p.print(t.at, position{}).text + ";\n")
 	}
 	if name, named := p.named[&doc.root]; named {
@@ -100,7 +128,7 @@ func (p *printer) print(n *node, at position) shape {
 	switch {
 	case n.kind == falseKind:
 		return never
-	case n.kind != objectKind || at.depth > maxDepth || p.remaining < 0:
+	case n.kind != objectKind || at.depth > p.limits.depth || p.remaining < 0:
 		return unknown
 	}
 	var parts []shape
@@ -123,11 +151,11 @@ func (p *printer) print(n *node, at position) shape {
 	return printed
 }
 
-// each prints the schemas of a list, up to maxAlternatives; the rest is unknown.
+// each prints the schemas of a list, up to the limit; the rest is unknown.
 func (p *printer) each(choices *node, at position) []shape {
 	var shapes []shape
 	for i := range choices.items {
-		if i == maxAlternatives {
+		if i == p.limits.alternatives {
 			return append(shapes, unknown)
 		}
 		shapes = append(shapes, p.print(&choices.items[i], at.deeper()))
@@ -143,7 +171,7 @@ func (p *printer) typeName(ref string, at position) shape {
 	}
 	name, named := p.named[target]
 	if !named {
-		if len(p.queue) == maxTypes || p.remaining < 0 {
+		if len(p.queue) == p.limits.types || p.remaining < 0 {
 			return unknown
 		}
 		name = p.names.unique(p.prefix + pascalCase(p.typeNoun(ref, target)))

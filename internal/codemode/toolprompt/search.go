@@ -267,7 +267,7 @@ func (b *indexBuilder) add(t *Tool) {
 	}
 	b.text(t.Title, inTitle)
 	b.text(t.Description, inDescription)
-	schema := parseNode(t.Input)
+	schema := parseNode(t.Input, promptLimits())
 	b.members(&schema)
 }
 

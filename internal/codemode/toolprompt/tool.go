@@ -289,7 +289,7 @@ func (t *Tool) danger() int {
 
 // sample returns arguments as code, if matching ones were found.
 func (t *Tool) sample() (code string, ok bool) {
-	s := sampler{doc: newDocument(t.Input), left: maxSampled}
+	s := sampler{doc: newDocument(t.Input, promptLimits()), left: maxSampled}
 	if s.doc.root.kind != objectKind {
 		return "", false
 	}

@@ -30,7 +30,7 @@ func (t *Types) Print(owner string, schema json.RawMessage, indent int, filled b
 	if schema == nil {
 		return unknown.text
 	}
-	p := newPrinter(owner, Full, t.names)
+	p := newPrinter(owner, Full, t.names, fileLimits())
 	p.filled = filled
 	printed, _ := p.root(schema, indent)
 	t.declared.WriteString(p.types.String())
