@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 
@@ -167,12 +168,17 @@ func (f *callFlags) run(ctx context.Context, e env, agent string, answers *answe
 		logger = slog.New(quiet)
 	}
 	x, _ := executor(e, executorWorker, worker.Options{}, logger)
+	o := engine.Options{Logger: logger, LogRedactor: &f.log.redactor, Scripts: engine.Scripts{Executor: x}}
 	var recorded *recordedCall
 	if f.record != "" {
 		recorded = &recordedCall{recording: tooltest.Record(x)}
-		x = recorded.recording
+		tools, err := filepath.Abs(e.resolve(f.files.tools))
+		if err != nil {
+			return call.Result{}, err
+		}
+		o.Scripts.Executor, o.Files.Tools = recorded.recording, recorded.files.Dir(tools)
 	}
-	s, err := f.files.open(e, engine.Options{Logger: logger, LogRedactor: &f.log.redactor, Scripts: engine.Scripts{Executor: x}})
+	s, err := f.files.open(e, o)
 	if err != nil {
 		return call.Result{}, err
 	}

@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,14 +17,17 @@ import (
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/base/redact"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/internal/ops/tooltest"
 )
 
 // recordedCall is a call whose host calls were recorded for a test.
 type recordedCall struct {
 	recording *tooltest.Recording
-	request   call.Request
-	result    call.Result
+	// files are the files of the server with the test to try, which is not on disk.
+	files   loader.Overlay
+	request call.Request
+	result  call.Result
 }
 
 // checkRecord rejects a value of --record that mcpd test would not read.
@@ -37,15 +42,21 @@ func (f *callFlags) checkRecord(e env) error {
 	if err != nil || !filepath.IsLocal(inside) || filepath.Ext(f.record) != ".hcl" {
 		return usageError("--record takes a .hcl file in the tools directory %s, such as %s", f.files.tools, filepath.Join(f.files.tools, "recorded.hcl"))
 	}
+	if info, err := e.disk.stat(filepath.Dir(f.record)); err != nil || !info.IsDir() {
+		return usageError("--record: directory %s not found; create it", filepath.Dir(f.record))
+	}
 	return nil
 }
 
-// write appends the test of a recorded call to a file, and runs it. A test that fails is
-// removed again.
+// write appends the test of a recorded call to a file if it passes. A server that watches the file
+// sees only the final test: candidates are tried in memory.
 func (r *recordedCall) write(ctx context.Context, e env, f *callFlags, s *engine.Server) error {
 	before, err := e.disk.readFile(f.record)
-	existed := err == nil
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return findingsError("record the call: %v", err)
+	}
+	path, err := filepath.Abs(e.resolve(f.record))
+	if err != nil {
 		return findingsError("record the call: %v", err)
 	}
 	mode := fs.FileMode(0o644)
@@ -74,11 +85,14 @@ func (r *recordedCall) write(ctx context.Context, e env, f *callFlags, s *engine
 			failures = []string{problems.Error()}
 			break
 		}
-		if err := e.disk.replaceFile(f.record, formatted, mode); err != nil {
-			failures = []string{err.Error()}
-			break
-		}
+		r.files.Set(path, formatted)
 		if failures, err = runOne(ctx, s, name); err == nil && failures == nil {
+			if now, _ := e.disk.readFile(f.record); !bytes.Equal(now, before) {
+				return findingsError("the call was not recorded: %s changed during the call", f.record)
+			}
+			if err := e.disk.replaceFile(f.record, formatted, mode); err != nil {
+				return findingsError("record the call: %v", err)
+			}
 			return r.printRecorded(e, f, candidate, hide, hide(strings.Join(first, "\n")))
 		}
 		if err != nil {
@@ -89,17 +103,6 @@ func (r *recordedCall) write(ctx context.Context, e env, f *callFlags, s *engine
 		if first == nil {
 			first = failures
 		}
-	}
-	if existed {
-		err = e.disk.replaceFile(f.record, before, mode)
-	} else {
-		err = e.disk.remove(f.record)
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-	}
-	if err != nil {
-		return findingsError("record the call: remove a test that fails: %v", err)
 	}
 	text := heading
 	for _, failure := range append(failures, r.recording.Notes()...) {
@@ -114,6 +117,9 @@ func (r *recordedCall) printRecorded(e env, f *callFlags, c tooltest.RecordedCal
 	if c.AnyOutput {
 		fmt.Fprintln(e.stderr, "note: the test accepts every result, and checks only the host calls: the result depends on more than the arguments and the mocks, such as the time or a secret")
 		fmt.Fprintf(e.stderr, "      %s\n", diag.PrintableLines(failure, "      "))
+	}
+	if c.Links {
+		fmt.Fprintln(e.stderr, "note: the test has the headers link and location of responses, because it fails without them: a URL may contain a credential")
 	}
 	for _, note := range r.recording.Notes() {
 		fmt.Fprintf(e.stderr, "note: %s\n", sanitize(hide(note)))
@@ -138,8 +144,8 @@ func (r *recordedCall) newName(ctx context.Context, s *engine.Server) (string, e
 	return name, nil
 }
 
-// candidates returns the tests to try, the best first: without the name of the user, with it, and
-// then both without the result.
+// candidates returns the tests to try, the best first: without the name of the user and with it,
+// then both with the headers that have URLs, and then all of these without the result.
 func (r *recordedCall) candidates(e env, s *engine.Server, name string) []tooltest.RecordedCall {
 	entry := s.Inside().Catalog().Entry(call.Tools, r.request.Name)
 	one := tooltest.RecordedCall{Name: name, Tool: r.request.Name, Arguments: r.request.Arguments, Principal: r.request.Caller.Principal, Result: r.result}
@@ -156,12 +162,18 @@ func (r *recordedCall) candidates(e env, s *engine.Server, name string) []toolte
 	one.Principal.ID = "local"
 	named := one
 	named.Principal, named.Agent = r.request.Caller.Principal, r.request.Caller.Agent.AgentID
-	if r.result.Err != nil {
-		return []tooltest.RecordedCall{one, named}
+	list := []tooltest.RecordedCall{one, named}
+	if r.recording.HasLinks() {
+		one.Links, named.Links = true, true
+		list = append(list, one, named)
 	}
-	anyOne, anyNamed := one, named
-	anyOne.AnyOutput, anyNamed.AnyOutput = true, true
-	return []tooltest.RecordedCall{one, named, anyOne, anyNamed}
+	if r.result.Err == nil {
+		for _, c := range slices.Clone(list) {
+			c.AnyOutput = true
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 // sensitive is JSON with sensitive values at JSON pointers.

@@ -309,3 +309,69 @@ tool "find" {
 		t.Errorf("the file contains %s, %v", text, err)
 	}
 }
+
+// Candidates are tried in memory, so that a server that watches the files loads only the final test.
+// Headers with URLs are written only if the test fails without them.
+func TestCall_recordWritesOnce(t *testing.T) {
+	t.Parallel()
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "https://files.example/1?signature=5f81c0")
+		w.Header().Set("Etag", `"v7"`)
+		w.WriteHeader(http.StatusCreated)
+	}))
+	defer site.Close()
+	s := newSandbox(t)
+	s.write(t, "tools.d/store.hcl", strings.ReplaceAll(`tool "store" {
+  input "show" { type = bool }
+  allow {
+    http "site" {
+      hosts            = ["HOST"]
+      private_networks = true
+    }
+  }
+  run = <<JS
+    const { status, headers } = await http.site.get("http://HOST/");
+    return { status, etag: headers.etag, location: input.show ? headers.location : null };
+  JS
+}
+
+tool "now" {
+  run = "return { at: Date.now() };"
+}
+`, "HOST", strings.TrimPrefix(site.URL, "http://")))
+	file := filepath.Join(s.dir, "tools.d", "recorded.hcl")
+	record := func(args ...string) (stderr string) {
+		t.Helper()
+		e, err := scenarioEnv(s.dir, []string{"HOME=" + s.dir, "XDG_STATE_HOME=" + filepath.Join(s.dir, "state")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out, errs lockedBuffer
+		e.stdout, e.stderr = &out, &errs
+		replace, writes := e.disk.replaceFile, 0
+		e.disk.replaceFile = func(name string, content []byte, mode os.FileMode) error {
+			writes++
+			return replace(name, content, mode)
+		}
+		if code := run(e, append([]string{"call", "--record", "tools.d/recorded.hcl"}, args...)); code != exitOK || writes != 1 {
+			t.Errorf("mcpd call %v: exit code %d, %d writes\n%s%s", args, code, writes, &out, &errs)
+		}
+		return errs.String()
+	}
+	const note = "note: the test has the headers link and location"
+	stderr := record("store", "show=false")
+	if text, err := os.ReadFile(file); err != nil || strings.Contains(string(text), "location = \"") || !strings.Contains(string(text), `etag = "\"v7\""`) || strings.Contains(stderr, note) {
+		t.Errorf("%v, the file contains\n%s\n%s", err, text, stderr)
+	}
+	record("now")
+	stderr = record("store", "show=true")
+	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), `location = "https://files.example/1?signature=5f81c0"`) || !strings.Contains(stderr, note) {
+		t.Errorf("%v, the file contains\n%s\n%s", err, text, stderr)
+	}
+	if code, stdout, stderr := s.run(t, nil, "test"); code != exitOK || !strings.Contains(stdout, "3 passed, 0 failed") {
+		t.Errorf("mcpd test: exit code %d\n%s%s", code, stdout, stderr)
+	}
+	if code, _, stderr := s.run(t, nil, "call", "now", "--record", "tools.d/none/recorded.hcl"); code != exitUsage || !strings.Contains(stderr, "directory tools.d/none not found") {
+		t.Errorf("a missing directory: exit code %d\n%s", code, stderr)
+	}
+}

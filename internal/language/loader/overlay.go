@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Overlay holds texts that replace files on disk, such as the documents that an editor has not
-// saved. It is safe for concurrent use.
+// Overlay holds texts that replace files on disk, such as documents that an editor has not
+// saved, or a test to try. It is safe for concurrent use.
 type Overlay struct {
 	mu    sync.RWMutex
 	texts map[string][]byte // by absolute path

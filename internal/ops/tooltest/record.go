@@ -57,6 +57,16 @@ func (r *Recording) Called() []host.Recorded { return r.recorder.Called() }
 // Variables returns the values of granted environment variables.
 func (r *Recording) Variables() []string { return r.recorder.Variables() }
 
+// HasLinks reports whether a response had one of the headers that [RecordedCall.Links] writes.
+func (r *Recording) HasLinks() bool {
+	return slices.ContainsFunc(r.recorder.Mocks(), func(m host.Recorded) bool {
+		return slices.ContainsFunc(linkHeaders(), func(name string) bool { return m.Headers[name] != "" })
+	})
+}
+
+// linkHeaders are the headers that have URLs.
+func linkHeaders() []string { return []string{"link", "location"} }
+
 // Notes returns what the recorded test cannot repeat.
 func (r *Recording) Notes() []string { return r.recorder.Notes() }
 
@@ -72,6 +82,8 @@ type RecordedCall struct {
 	Result call.Result
 	// AnyOutput makes the test of a successful call expect the host calls instead of the result.
 	AnyOutput bool
+	// Links writes the headers of responses that have URLs, which may contain credentials.
+	Links bool
 	// Hide replaces sensitive values in a string; nil replaces none.
 	Hide Hide
 	// SensitiveOutput returns the JSON pointers to sensitive values in the results of a tool.
@@ -131,9 +143,12 @@ func (c RecordedCall) writeMock(b *strings.Builder, m host.Recorded) {
 	if m.Status != 0 && m.Status != 200 {
 		fmt.Fprintf(b, "    status = %d\n", m.Status)
 	}
-	if len(m.Headers) > 0 {
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(m.Headers)), func(name string) bool {
+		return !c.Links && slices.Contains(linkHeaders(), name)
+	})
+	if len(names) > 0 {
 		b.WriteString("    headers = {\n")
-		for _, name := range slices.Sorted(maps.Keys(m.Headers)) {
+		for _, name := range names {
 			fmt.Fprintf(b, "      %s = %s\n", c.Hide.quote(name), c.Hide.quote(m.Headers[name]))
 		}
 		b.WriteString("    }\n")
