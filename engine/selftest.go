@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/mcpd/mcpd/call"
@@ -45,7 +46,7 @@ func (s *Server) RunTests(ctx context.Context, wanted func(name, target string) 
 	}
 	tests := snap.catalog
 	s.ensureStages(tests)
-	return s.runTests(ctx, tests, func(i int) bool {
+	return s.runTests(ctx, tests, runtime.GOMAXPROCS(0), func(i int) bool {
 		_, target := catalog.TestTarget(&tests.Tests[i])
 		return wanted == nil || wanted(tests.Tests[i].Name, target)
 	}), nil
@@ -57,8 +58,8 @@ func (s *Server) ensureStages(c *catalog.Catalog) {
 	s.builder.EnsureStages(c, s.goTools)
 }
 
-// runTests runs the selected tests of a catalog.
-func (s *Server) runTests(ctx context.Context, c *catalog.Catalog, wanted func(i int) bool) []TestResult {
+// runTests runs the selected tests of a catalog, at most limit at once.
+func (s *Server) runTests(ctx context.Context, c *catalog.Catalog, limit int, wanted func(i int) bool) []TestResult {
 	var selected []int
 	for i := range c.Tests {
 		if wanted(i) {
@@ -66,7 +67,7 @@ func (s *Server) runTests(ctx context.Context, c *catalog.Catalog, wanted func(i
 		}
 	}
 	results := make([]TestResult, len(selected))
-	tooltest.Parallel(len(selected), func(n int) { results[n] = s.runTest(ctx, c, selected[n]) })
+	tooltest.Parallel(len(selected), limit, func(n int) { results[n] = s.runTest(ctx, c, selected[n]) })
 	return results
 }
 

@@ -1,9 +1,12 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 
@@ -11,6 +14,7 @@ import (
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/extensions/typescript"
+	"github.com/mcpd/mcpd/scripting"
 )
 
 // staged is the configuration of a production server, with policies that depend on its stage.
@@ -276,5 +280,59 @@ test "outside" {
 		if !r.Passed() {
 			t.Errorf("%s: %q", r.Name, r.Failures)
 		}
+	}
+}
+
+// busiestExecutor records the largest number of scripts that run at once. A script waits for another
+// one, if it should.
+type busiestExecutor struct {
+	scripting.Executor
+	meet          chan struct{} // nil: do not wait
+	running, most atomic.Int64
+}
+
+func (x *busiestExecutor) Run(ctx context.Context, c scripting.Call, h scripting.Host) (scripting.Outcome, error) {
+	n := x.running.Add(1)
+	defer x.running.Add(-1)
+	for most := x.most.Load(); n > most && !x.most.CompareAndSwap(most, n); most = x.most.Load() {
+	}
+	if x.meet != nil {
+		select {
+		case x.meet <- struct{}{}:
+		case <-x.meet:
+		case <-ctx.Done():
+			return scripting.Outcome{}, ctx.Err()
+		}
+	}
+	return x.Executor.Run(ctx, c, h)
+}
+
+// Tests run at once when a server starts, and one after another beside the calls of a serving one.
+func TestReload_runsTestsOneByOne(t *testing.T) {
+	if runtime.GOMAXPROCS(0) < 2 {
+		t.Skip("needs two processors")
+	}
+	text := func(result int) []byte {
+		var b strings.Builder
+		fmt.Fprintf(&b, "tool \"one\" {\n  run = \"return %d;\"\n}\n", result)
+		for i := range 64 {
+			fmt.Fprintf(&b, "test \"t%d\" {\n  tool = \"one\"\n  expect { output = %d }\n}\n", i, result)
+		}
+		return []byte(b.String())
+	}
+	x := &busiestExecutor{Executor: scripting.Inline(), meet: make(chan struct{})}
+	tools := fstest.MapFS{"a.hcl": {Data: text(1)}}
+	s := server(t, engine.Options{Files: engine.Files{Tools: tools, RequireTests: true}, Scripts: engine.Scripts{Executor: x}})
+	if most := x.most.Swap(0); most < 2 {
+		t.Errorf("%d tests ran at once at the start", most)
+	}
+	x.meet = nil
+	tools["a.hcl"] = &fstest.MapFile{Data: text(2)}
+	report, err := s.Reload(t.Context(), engine.Change{All: true})
+	if err != nil || len(report.Tests) != 64 {
+		t.Fatalf("%d tests, %v", len(report.Tests), err)
+	}
+	if most := x.most.Load(); most != 1 {
+		t.Errorf("%d tests ran at once in a reload", most)
 	}
 }

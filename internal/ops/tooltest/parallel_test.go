@@ -13,7 +13,7 @@ func TestParallel_panics(t *testing.T) {
 			t.Errorf("the panic is %q after %d runs", cause, ran.Load())
 		}
 	}()
-	Parallel(20, func(i int) {
+	Parallel(20, 2, func(i int) {
 		if i == 3 {
 			panic("broken")
 		}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -285,13 +284,13 @@ func (r *replied) text() string {
 	return strings.Join(texts, "\n")
 }
 
-// Parallel calls run for each number below n, as many at once as the process has processors, and
-// waits for all. If a run panics, Parallel panics after the others, in the goroutine of its caller.
-func Parallel(n int, run func(i int)) {
+// Parallel calls run for each number below n, at most limit at once, and waits for all. If a run
+// panics, Parallel panics after the others, in the goroutine of its caller.
+func Parallel(n, limit int, run func(i int)) {
 	var next atomic.Int64
 	var busy sync.WaitGroup
-	panics := make(chan string, runtime.GOMAXPROCS(0))
-	for range min(n, cap(panics)) {
+	panics := make(chan string, limit)
+	for range min(n, limit) {
 		busy.Go(func() {
 			defer func() {
 				if cause := recover(); cause != nil {
