@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"slices"
 	"time"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/language/definition"
+	"github.com/mcpd/mcpd/internal/ops/tooltest"
 )
 
 // lastLoad is the result of the last load.
@@ -171,11 +171,7 @@ func (s *Server) build(ctx context.Context, change Change, before *Snapshot) (ne
 	next.snap, next.warnings = newSnapshot(overlaid, before, s.options.Now()), warnings
 	if (overlaid.Reload.RequireTests || s.options.Files.RequireTests) && s.options.Mode.requiresTests() {
 		s.builder.Stage(overlaid, s.goTools)
-		limit := runtime.GOMAXPROCS(0)
-		if before != nil {
-			limit = 1 // the tests run beside calls, whose scripts need the other processors
-		}
-		next.report.Tests = s.runTests(ctx, overlaid, limit, func(i int) bool { return before == nil || !before.catalog.Tested(overlaid, i) })
+		next.report.Tests = s.runTests(ctx, overlaid, tooltest.AtOnce(before != nil), func(i int) bool { return before == nil || !before.catalog.Tested(overlaid, i) })
 		if ctx.Err() != nil {
 			return next, fmt.Errorf("run tests: %w", ctx.Err())
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/mcpd/mcpd/call"
@@ -46,7 +45,7 @@ func (s *Server) RunTests(ctx context.Context, wanted func(name, target string) 
 	}
 	tests := snap.catalog
 	s.ensureStages(tests)
-	return s.runTests(ctx, tests, runtime.GOMAXPROCS(0), func(i int) bool {
+	return s.runTests(ctx, tests, tooltest.AtOnce(false), func(i int) bool {
 		_, target := catalog.TestTarget(&tests.Tests[i])
 		return wanted == nil || wanted(tests.Tests[i].Name, target)
 	}), nil

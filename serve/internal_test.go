@@ -4,18 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -217,22 +213,4 @@ func (f *Front) Routes() (patterns []string) {
 		patterns = append(patterns, r.pattern)
 	}
 	return patterns
-}
-
-// A client that reads nothing is given up, and one that reads slowly is not.
-func TestPatientConn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client, conn := net.Pipe()
-		defer client.Close()
-		go func() {
-			for range 4 { // a piece each 20 s
-				time.Sleep(20 * time.Second)
-				_, _ = io.ReadFull(client, make([]byte, 64<<10))
-			}
-		}()
-		n, err := patientConn{conn}.Write(make([]byte, 5*64<<10))
-		if !errors.Is(err, os.ErrDeadlineExceeded) || n != 4*64<<10 {
-			t.Errorf("the client took %d bytes, %v", n, err)
-		}
-	})
 }

@@ -84,6 +84,11 @@ type Front struct {
 	// link is the link to other replicas; nil before [Front.Run], and without a replica block.
 	link atomic.Pointer[link]
 
+	// attached bounds the bytes of messages of all attached clients, and attaches
+	// counts these clients.
+	attached *httpguard.Budget
+	attaches atomic.Uint64
+
 	// listenConfigChanged is true if the configured listener differs from the
 	// bound one.
 	listenConfigChanged atomic.Bool
@@ -114,7 +119,7 @@ func New(e *engine.Server, o Options) *Front {
 		Logger: e.Logger(),
 	})}
 	who := newAuthManager(e)
-	f := &Front{engine: e, options: o, backend: b, auth: who}
+	f := &Front{engine: e, options: o, backend: b, auth: who, attached: httpguard.NewBudget(0)}
 	f.mcp = mcp.New(b, mcp.Options{Logger: e.Logger(), OnAgentMismatch: who.onClaimMismatch, NewSessionID: f.newSessionID})
 	e.SetClientCounter(f.clients)
 	e.SetStatusFilter(f.auth.withAuthDiagnostics)
@@ -245,35 +250,7 @@ func (f *Front) load(ctx context.Context) error {
 // period to end.
 func (f *Front) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	peer := mcp.Peer{Principal: f.options.Local, Source: identity.Source{Listener: "stdio"}, Transport: "stdio"}
-	return stdio.Serve(ctx, f.mcp, peer, in, out, f.options.Grace)
-}
-
-// Attach is [Front.Stdio] for a client of a server that also has others: the client
-// is the user local, at the other end of conn. A client that does not read its
-// messages is disconnected. The caller closes conn.
-func (f *Front) Attach(ctx context.Context, local identity.Principal, conn net.Conn) error {
-	peer := mcp.Peer{Principal: local, Source: identity.Source{Listener: "stdio"}, Transport: "stdio"}
-	return stdio.Serve(ctx, f.mcp, peer, conn, patientConn{conn}, f.options.Grace)
-}
-
-// attachedWriteTimeout is the time for an attached client to read a message, or 64 KiB of
-// a long one.
-const attachedWriteTimeout = 30 * time.Second
-
-// patientConn is a connection each write to which has a time limit.
-type patientConn struct{ net.Conn }
-
-func (c patientConn) Write(p []byte) (n int, err error) {
-	for part := range slices.Chunk(p, 64<<10) {
-		if err := c.SetWriteDeadline(time.Now().Add(attachedWriteTimeout)); err != nil {
-			return n, err
-		}
-		written, err := c.Conn.Write(part)
-		if n += written; err != nil {
-			return n, err
-		}
-	}
-	return n, nil
+	return stdio.Serve(ctx, f.mcp, peer, in, out, stdio.Options{Grace: f.options.Grace})
 }
 
 // RefuseStdio answers the first requests of a client over a pair of streams

@@ -8,23 +8,33 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/ops/control"
 	"github.com/mcpd/mcpd/serve"
 )
 
-// attachPatience is the timeout to connect to the server.
-const attachPatience = 10 * time.Second
+// attachTimeout is the timeout to connect to the server.
+const attachTimeout = 10 * time.Second
 
 // attachRow is the response of a server to a client that attaches.
 type attachRow struct {
 	PID     int    `json:"pid"`
 	Version string `json:"version"`
+	// Client is the number of the client.
+	Client uint64 `json:"client"`
+}
+
+// detachedRow is the response of a server to a client that it disconnected.
+type detachedRow struct {
+	PID int `json:"pid"`
+	// Reason is empty if the server did not end the connection, or does not know the client.
+	Reason string `json:"reason"`
 }
 
 func newAttach(e env) *cobra.Command {
@@ -38,7 +48,8 @@ server, its state and its audit log. They are the local user, as with serve --st
 
 Attach ends when standard input ends and the running calls have ended, for which the
 server allows its --grace. If no server runs, it reports that to the client as the
-answer to its first requests, and exits with code 1.`,
+answer to its first requests, and exits with code 1. If the server disconnects the
+client, attach prints the reason and exits with code 1.`,
 		Example: `  mcpd attach --config /srv/mcpd/mcpd.hcl --tools /srv/mcpd/tools.d
   mcpd attach --control /run/mcpd/control.sock`,
 		Args: noOperand,
@@ -71,9 +82,13 @@ func runAttach(ctx context.Context, e env, a *controlClientFlags) error {
 	}
 	defer conn.Close()
 	more, err := relay(stopped, e.stdin, e.stdout, conn)
-	switch {
-	case err != nil:
+	if err != nil {
 		return findingsError("%v", err)
+	}
+	reason := a.detached(ctx, e, server)
+	switch {
+	case reason != "":
+		return findingsError("the server disconnected the client: %s", sanitize(reason))
 	case more && !a.serves(ctx, e, server.PID):
 		return findingsError("the server (process %d) has stopped; start it with mcpd serve, and connect the client again", server.PID)
 	}
@@ -87,7 +102,7 @@ func (a *controlClientFlags) attach(ctx context.Context, e env) (*control.Conn, 
 	if path == "" {
 		return nil, server, usageError("no default directory for the control socket; name the socket with --control PATH")
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, attachPatience, fmt.Errorf("no response within %s", attachPatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, attachTimeout, fmt.Errorf("no response within %s", attachTimeout))
 	defer cancel()
 	conn, err := control.Open(ctx, e.resolve(path), control.Request{Action: control.Attach}, &server)
 	switch {
@@ -97,6 +112,19 @@ func (a *controlClientFlags) attach(ctx context.Context, e env) (*control.Conn, 
 		return nil, server, findingsError("%v", err)
 	}
 	return conn, server, nil
+}
+
+// detached returns the reason for which the server ended the connection; "" if the server did not,
+// or does not answer.
+func (a *controlClientFlags) detached(ctx context.Context, e env, server attachRow) string {
+	ctx, cancel := context.WithTimeout(ctx, statusPatience)
+	defer cancel()
+	var row detachedRow
+	err := control.Do(ctx, e.resolve(a.control.path(e, &a.files)), control.Request{Action: control.Detached, Client: server.Client}, &row)
+	if err != nil || row.PID != server.PID {
+		return ""
+	}
+	return row.Reason
 }
 
 // serves reports whether the server with this process still answers and takes calls.
@@ -175,20 +203,62 @@ func (w clientWriter) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// detachments are the reasons for which a server disconnected its last clients.
+type detachments struct {
+	mu      sync.Mutex
+	clients uint64
+	reasons []detachment // the oldest first
+}
+
+type detachment struct {
+	client uint64
+	reason string
+}
+
+// maxDetachments bounds the reasons that no client has asked for.
+const maxDetachments = 64
+
+// next returns the number of the next client.
+func (d *detachments) next() uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.clients++
+	return d.clients
+}
+
+func (d *detachments) add(client uint64, reason string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.reasons) == maxDetachments {
+		d.reasons = slices.Delete(d.reasons, 0, 1)
+	}
+	d.reasons = append(d.reasons, detachment{client, reason})
+}
+
+// take returns the reason of a client, and removes it; "" if there is none.
+func (d *detachments) take(client uint64) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	i := slices.IndexFunc(d.reasons, func(one detachment) bool { return one.client == client })
+	if i < 0 {
+		return ""
+	}
+	reason := d.reasons[i].reason
+	d.reasons = slices.Delete(d.reasons, i, i+1)
+	return reason
+}
+
 // attach returns the stream of a client that attaches.
 func (o *runningServer) attach() (any, error) {
-	auths := o.server.Snapshot().Auths()
-	switch {
-	case o.front.Status().Draining:
-		return nil, errors.New("the server is shutting down and takes no clients")
-	case len(auths) > 0 && !slices.ContainsFunc(auths, func(a engine.Auth) bool { return a.Kind == "anonymous" }):
-		// Programs that tools start run as the same user.
-		return nil, errors.New("the auth blocks of the server require credentials, which an attached client does not have; connect the client over HTTP")
+	if err := o.front.CheckAttach(); err != nil {
+		return nil, err
 	}
+	client := o.detachments.next()
 	return control.Stream{
-		Result: attachRow{PID: o.env.process.pid, Version: version()},
+		Result: attachRow{PID: o.env.process.pid, Version: version(), Client: client},
 		Serve: func(ctx context.Context, conn *control.Conn) {
 			if err := o.front.Attach(ctx, o.attached(conn.UID), conn); err != nil {
+				o.detachments.add(client, strings.ReplaceAll(err.Error(), "\n", "; ")) // before the client sees the end
 				o.logger.Warn("serve attached client", slog.String("error", err.Error()))
 			}
 		},

@@ -165,6 +165,40 @@ func TestAttach_inputEnds(t *testing.T) {
 	a.attach(t).end(t)
 }
 
+// Auth blocks that a reload adds end the connections of attached clients, with the reason.
+func TestAttach_credentials(t *testing.T) {
+	t.Parallel()
+	a := newAttachable(t)
+	client := a.attach(t)
+	client.say(t, `{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"wait"}}`+"\n")
+	a.site.wait(t, 1)
+	if code, stdout, stderr := inProcess(t, a.dir, a.env, "key", "new", "ada"); code != exitOK {
+		t.Fatalf("key new: %d\n%s%s", code, stdout, stderr)
+	}
+	save(t, filepath.Join(a.dir, "mcpd.hcl"), "auth \"api_key\" \"ops\" {}\n")
+	client.stopped(t, "mcpd: the server disconnected the client: the auth blocks of the server require credentials")
+	if code, _, stderr := inProcess(t, a.dir, a.env, "status"); code != exitOK {
+		t.Errorf("the server: exit code %d\n%s", code, stderr)
+	}
+}
+
+// The reasons of the last clients are kept, until the client asks for its own.
+func TestDetachments(t *testing.T) {
+	var d detachments
+	for range maxDetachments + 1 {
+		n := d.next()
+		d.add(n, fmt.Sprint("reason ", n))
+	}
+	for _, test := range []struct {
+		client uint64
+		want   string
+	}{{0, ""}, {1, ""}, {2, "reason 2"}, {2, ""}, {maxDetachments + 1, "reason 65"}, {maxDetachments + 2, ""}} {
+		if got := d.take(test.client); got != test.want {
+			t.Errorf("client %d: %q, want %q", test.client, got, test.want)
+		}
+	}
+}
+
 // The client is the user at the other end of the socket: the user of the server, or root.
 func TestAttach_principal(t *testing.T) {
 	o := &runningServer{env: env{process: process{uid: "1000", username: "ada"}}}

@@ -64,6 +64,8 @@ func (o *runningServer) answer(ctx context.Context, r control.Request) (any, err
 		return o.answerHistory(r)
 	case control.Attach:
 		return o.attach()
+	case control.Detached:
+		return detachedRow{o.env.process.pid, o.detachments.take(r.Client)}, nil
 	}
 	if o.server.Status().Draining {
 		return nil, errors.New("the server is shutting down and does not reload")

@@ -38,7 +38,8 @@ type runningServer struct {
 	front   *serve.Front
 	reports *report.Reporter
 
-	history recorder
+	history     recorder
+	detachments detachments
 
 	// reloading serializes reloads, so that the service manager gets one at a time.
 	reloading sync.Mutex

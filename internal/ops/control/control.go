@@ -1,7 +1,7 @@
 // Package control is the control protocol between a running server and the user who
 // runs it. It reports the state of the server and the files of its last revisions,
 // reloads its files, lists and drops stored user tokens, and attaches clients of the
-// server.
+// server, or says why it disconnected them.
 //
 // A [Server] listens on a Unix socket; [Do] is the client. A connection carries one
 // [Request] and its response. Each is a line of JSON with the [Version] of the
@@ -63,10 +63,12 @@ const (
 	History Action = "history"
 	// Attach makes the connection one of a client of the server: see [Open].
 	Attach Action = "attach"
+	// Detached returns why the server disconnected an attached client, once.
+	Detached Action = "detached"
 )
 
 // verbs lists all actions.
-var verbs = [...]Action{Status, Fleet, Reload, Tokens, DropTokens, History, Attach}
+var verbs = [...]Action{Status, Fleet, Reload, Tokens, DropTokens, History, Attach, Detached}
 
 // Request is a request to a server.
 type Request struct {
@@ -75,6 +77,8 @@ type Request struct {
 	Color bool `json:"color,omitempty"`
 	// Revision selects a revision for History: the start of its name, or [Previous].
 	Revision string `json:"revision,omitempty"`
+	// Client is the number of an attached client for Detached.
+	Client uint64 `json:"client,omitempty"`
 	TokenFilter
 }
 
@@ -123,7 +127,7 @@ func parseRequest(line []byte) (Request, error) {
 	case r.Control != Version:
 		return Request{}, fmt.Errorf("this server speaks version %d of the control protocol; use the same mcpd as the server", Version)
 	case !slices.Contains(verbs[:], r.Action):
-		return Request{}, errors.New(unknownRequest + "use status, fleet, reload, tokens, drop_tokens, history or attach")
+		return Request{}, errors.New(unknownRequest + "use status, fleet, reload, tokens, drop_tokens, history, attach or detached")
 	case r.Action == DropTokens && r.Secret == "" && r.Principal == "":
 		return Request{}, errors.New("drop_tokens needs a secret or a principal")
 	}

@@ -54,6 +54,26 @@ func serving(t *testing.T, path string, answer Handler) (stop func()) {
 	return stop
 }
 
+// A client that is gone before the response gets no stream, and takes no place of one.
+func TestServer_goneClient(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	gone := make(chan struct{})
+	stop := serving(t, path, func(_ context.Context, r Request) (any, error) {
+		<-gone
+		return Stream{Result: r, Serve: func(context.Context, *Conn) { t.Error("a stream without a client") }}, nil
+	})
+	conn, err := net.Dial("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Write([]byte(`{"control":1,"do":"attach"}` + "\n")); err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close()
+	close(gone)
+	stop()
+}
+
 // echo returns the request.
 func echo(_ context.Context, r Request) (any, error) { return r, nil }
 
@@ -188,7 +208,7 @@ func TestServer_invalidRequest(t *testing.T) {
 		`{"control":2,"do":"status"}` + "\n":                   `{"control":1,"error":"this server speaks version 1 of the control protocol; use the same mcpd as the server"}` + "\n",
 		`{"do":"status"}` + "\n":                               `{"control":1,"error":"this server speaks version 1 of the control protocol; use the same mcpd as the server"}` + "\n",
 		`{"control":1,"do":"drop_tokens","kind":"key"}` + "\n": `{"control":1,"error":"drop_tokens needs a secret or a principal"}` + "\n",
-		`{"control":1,"do":"stop"}` + "\n":                     `{"control":1,"error":"unknown request; use status, fleet, reload, tokens, drop_tokens, history or attach"}` + "\n",
+		`{"control":1,"do":"stop"}` + "\n":                     `{"control":1,"error":"unknown request; use status, fleet, reload, tokens, drop_tokens, history, attach or detached"}` + "\n",
 		strings.Repeat("x", maxRequest):                        `{"control":1,"error":"a request must be a line of at most 4096 bytes within 5s"}` + "\n",
 		`{"control":1,"control":1,"do":"status"}` + "\n":       `{"control":1,"error":"read request: an object has two members of the same name (at byte 13)"}` + "\n",
 		`{"control":1,"do":{"a":{"b":{"c":[]}}}}` + "\n":       `{"control":1,"error":"read request: arrays and objects are nested deeper than the limit of 4 levels (at byte 33)"}` + "\n",

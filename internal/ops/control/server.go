@@ -220,7 +220,10 @@ func (s *Server) serve(ctx context.Context, conn net.Conn, answer Handler) (stre
 		}
 	}
 	_ = conn.SetWriteDeadline(time.Now().Add(ioTimeout))
-	_, _ = conn.Write(encodeAnswer(result, err)) // a client that is gone is noticed by the stream
+	if _, err := conn.Write(encodeAnswer(result, err)); err != nil && stream != nil { // the client is gone
+		<-s.streams
+		return nil
+	}
 	return stream
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -282,6 +283,15 @@ func (r *replied) text() string {
 		}
 	}
 	return strings.Join(texts, "\n")
+}
+
+// AtOnce returns how many tests run at once: as many as the process has processors, but one while
+// the process serves calls, whose scripts need the other processors.
+func AtOnce(serving bool) int {
+	if serving {
+		return 1
+	}
+	return runtime.GOMAXPROCS(0)
 }
 
 // Parallel calls run for each number below n, at most limit at once, and waits for all. If a run

@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"github.com/mcpd/mcpd/identity"
 )
@@ -15,6 +16,7 @@ type Conn struct {
 	work   *drainGroup
 	pool   pool // serves messages of [Conn.Receive] and [Conn.Deliver]
 	calls  inflight
+	silent atomic.Bool // the client did not answer a ping
 
 	// origin is the origin of the next message; only Receive accesses it.
 	origin origin
@@ -152,6 +154,17 @@ func (c *Conn) End() { c.work.end() }
 // Ending returns a channel that is closed when new requests are rejected.
 func (c *Conn) Ending() <-chan struct{} { return c.work.ending }
 
+// errSilent is the error of a client that does not answer a ping.
+var errSilent = errors.New("the client did not answer a ping")
+
+// Err returns why new requests are rejected, if the client is the reason; otherwise nil.
+func (c *Conn) Err() error {
+	if c.silent.Load() {
+		return errSilent
+	}
+	return nil
+}
+
 // Done returns a channel that is closed when the connection may be closed: new
 // requests are rejected, and none is running.
 func (c *Conn) Done() <-chan struct{} { return c.work.idle }
@@ -240,6 +253,7 @@ func (c *Conn) heartbeat(sess *session) *heartbeat {
 		},
 		lost: func() {
 			c.server.options.Logger.Info("close connection without ping response", "client", sess.client)
+			c.silent.Store(true)
 			c.work.end()
 		},
 	}

@@ -151,7 +151,7 @@ func dialStdio(t *testing.T, s *mcp.Server) link {
 	serverIn, clientOut := io.Pipe()
 	l := &stdioLink{in: clientOut, lines: make(chan string, 100), done: make(chan error, 1)}
 	go func() {
-		err := stdio.Serve(t.Context(), s, mcp.Peer{Principal: identity.Anonymous()}, serverIn, serverOut, time.Minute)
+		err := stdio.Serve(t.Context(), s, mcp.Peer{Principal: identity.Anonymous()}, serverIn, serverOut, stdio.Options{Grace: time.Minute})
 		serverOut.Close()
 		l.done <- err
 	}()

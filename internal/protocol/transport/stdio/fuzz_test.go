@@ -37,7 +37,7 @@ func FuzzLines(f *testing.F) {
 		defer func() { _ = s.Drain(context.Background()) }()
 		var out bytes.Buffer
 		in := string(line) + "\n" + `{"jsonrpc":"2.0","id":"last","method":"ping"}` + "\n"
-		if err := stdio.Serve(t.Context(), s, peer(), strings.NewReader(in), &out, grace); err != nil {
+		if err := stdio.Serve(t.Context(), s, peer(), strings.NewReader(in), &out, options); err != nil {
 			t.Fatal(err)
 		}
 		replies, ok := mcptest.Replies(strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n"))
@@ -79,7 +79,7 @@ func TestGoSDK(t *testing.T) {
 			clientIn, serverOut := io.Pipe()
 			serverIn, clientOut := io.Pipe()
 			served := make(chan error, 1)
-			go func() { served <- stdio.Serve(context.Background(), server, peer(), serverIn, serverOut, grace) }()
+			go func() { served <- stdio.Serve(context.Background(), server, peer(), serverIn, serverOut, options) }()
 
 			changed := make(chan struct{}, 10)
 			client := sdk.NewClient(&sdk.Implementation{Name: "sdk", Version: "1"}, &sdk.ClientOptions{

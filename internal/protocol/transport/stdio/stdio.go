@@ -13,15 +13,20 @@ package stdio
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
+	"github.com/mcpd/mcpd/internal/base/workqueue"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
 // ErrDraining reports that the server accepts no new clients.
@@ -35,43 +40,65 @@ var errCancelled = errors.New("calls did not end in time and were cancelled")
 var errClientStalled = errors.New("the client does not read the output")
 
 // cancelTimeout is the time for cancelled calls to end.
-const cancelTimeout = 5 * time.Second
+const cancelTimeout = 2 * time.Second
+
+// Options configure a connection.
+type Options struct {
+	// Grace is the time for running calls after the input ends.
+	Grace time.Duration
+	// WriteTimeout is the time for the client to read one message; 0 means no limit. It
+	// needs an output with a SetWriteDeadline that works.
+	WriteTimeout time.Duration
+	// Budget bounds the bytes of messages that are being served, or that the client has not
+	// read, for all connections that share it. Client is the client that they count for.
+	// Without room, a response is replaced by an error, and a message of the client ends the
+	// connection. Nil means no limit.
+	Budget *httpguard.Budget
+	Client workqueue.Client
+	// Check is called for each message; its error ends the connection. It may be nil.
+	Check func() error
+}
 
 // Serve serves one client until in ends, the client asks for shutdown, or the
-// server drains; then it waits for running calls. After grace, it cancels them.
-// When ctx ends, running calls are cancelled: to let them finish, call
-// [mcp.Server.Drain] first. The error is an error of in or out, or reports
-// cancelled calls; the end of in is not an error.
+// server drains; then it waits for running calls. After the grace period, it
+// cancels them. When ctx ends, running calls are cancelled: to let them finish,
+// call [mcp.Server.Drain] first. The error is the reason for which the server
+// ended the connection, such as an error of in or out or the cause of ctx, or
+// reports cancelled calls; the end of in is not an error.
 //
 // If Serve returns while in is open, it closes in if it is an [io.Closer],
 // which ends a pending read. If the client does not read out at the end, Serve
 // interrupts the write if out has a SetWriteDeadline that works, and otherwise
 // abandons the connection.
-func Serve(ctx context.Context, s *mcp.Server, peer mcp.Peer, in io.Reader, out io.Writer, grace time.Duration) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	w := newWriter(out, cancel)
+func Serve(ctx context.Context, s *mcp.Server, peer mcp.Peer, in io.Reader, out io.Writer, o Options) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+
+	w := newWriter(out, o, cancel)
+	defer w.unread.ReleaseAll()
 	conn := s.Connect(peer, w.send)
 	if conn == nil {
 		return ErrDraining
 	}
+	r := reader{lines: bufio.NewReaderSize(in, 64<<10), conn: conn, limit: s.MaxMessage(), options: o}
 	read := make(chan error, 1)
-	go readLoop(ctx, in, conn, s.MaxMessage(), func(err error) { read <- err })
-
+	go r.loop(ctx, func(err error) { read <- err })
 	var err error
 	select {
 	case err = <-read:
 	case <-conn.Ending():
+		err = conn.Err()
 	case <-ctx.Done():
+		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+			err = cause
+		}
 	}
 	conn.End()
-	err = errors.Join(err, drain(ctx, conn, grace))
-	cancel()
-	if !waitIdle(ctx, conn) {
-		if !interrupt(out) {
-			return errors.Join(err, w.failure(), errClientStalled)
-		}
-		err = errors.Join(err, errClientStalled)
+	err = errors.Join(err, drain(ctx, conn, o.Grace))
+
+	cancel(nil)
+	if !waitIdle(ctx, conn) && !w.interrupt() {
+		return errors.Join(err, w.failure(), errClientStalled)
 	}
 	conn.Close()
 	w.close()
@@ -111,42 +138,53 @@ func waitIdle(ctx context.Context, conn *mcp.Conn) bool {
 	}
 }
 
-// interrupt makes a pending write fail. It returns false if out cannot do that.
-func interrupt(out io.Writer) bool {
-	o, ok := out.(interface{ SetWriteDeadline(time.Time) error })
-	return ok && o.SetWriteDeadline(time.Now()) == nil
+// reader reads the messages of a connection.
+type reader struct {
+	lines   *bufio.Reader
+	conn    *mcp.Conn
+	limit   int // bytes of a line
+	options Options
 }
 
-// readLoop passes the lines of in, up to limit bytes each, to the connection,
-// and calls ended at the end. The end of in is not an error, nor is an error
-// after ctx ended.
-func readLoop(ctx context.Context, in io.Reader, conn *mcp.Conn, limit int, ended func(error)) {
-	lines := bufio.NewReaderSize(in, 64<<10)
+// loop passes the lines to the connection, and calls ended at the end. The end of
+// the input is not an error, nor is an error after ctx ended.
+func (r *reader) loop(ctx context.Context, ended func(error)) {
 	var err error // of the last line
-	conn.Pump(ctx, func() (text []byte, served func(), more bool) {
+	r.conn.Pump(ctx, func() (text []byte, served func(), more bool) {
 		for err == nil {
-			var tooLong bool
-			text, tooLong, err = readLine(lines, limit)
-			switch {
-			case tooLong:
-				conn.Reject(fmt.Sprintf("the line is longer than %d bytes", limit))
-			case len(bytes.TrimSpace(text)) > 0:
-				return text, nil, true
+			var hold *httpguard.Hold // unlimited
+			if r.options.Budget != nil {
+				hold = r.options.Budget.Hold(r.options.Client, nil)
+				served = hold.ReleaseAll
 			}
+			var tooLong bool
+			if text, tooLong, err = readLine(r.lines, r.limit, hold); err != nil && !errors.Is(err, io.EOF) {
+				err = fmt.Errorf("read a message: %w", err)
+			} else if r.options.Check != nil {
+				err = cmp.Or(r.options.Check(), err)
+			}
+			switch {
+			case err != nil && !errors.Is(err, io.EOF):
+			case tooLong:
+				r.conn.Reject(fmt.Sprintf("the line is longer than %d bytes", r.limit))
+			case len(bytes.TrimSpace(text)) > 0:
+				return text, served, true
+			}
+			hold.ReleaseAll()
 		}
 		if errors.Is(err, io.EOF) || ctx.Err() != nil {
 			ended(nil)
 		} else {
-			ended(fmt.Errorf("read a message: %w", err))
+			ended(err)
 		}
 		return nil, nil, false
 	})
 }
 
-// readLine returns the next line, without its end, in newly allocated memory.
-// It skips a line over the limit without allocating. The last line may come
-// with an error.
-func readLine(r *bufio.Reader, limit int) (line []byte, tooLong bool, err error) {
+// readLine returns the next line, without its end, in newly allocated memory that
+// the hold has room for. It skips a line over the limit without allocating. The
+// last line may come with an error.
+func readLine(r *bufio.Reader, limit int, hold *httpguard.Hold) (line []byte, tooLong bool, err error) {
 	for {
 		piece, err := r.ReadSlice('\n')
 		if err == nil {
@@ -156,6 +194,9 @@ func readLine(r *bufio.Reader, limit int) (line []byte, tooLong bool, err error)
 			tooLong, line = true, nil
 		}
 		if !tooLong {
+			if !hold.Take(len(piece)) {
+				return nil, false, httpguard.ErrOverBudget
+			}
 			line = append(line, piece...)
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
@@ -166,7 +207,13 @@ func readLine(r *bufio.Reader, limit int) (line []byte, tooLong bool, err error)
 
 // writer writes frames as lines, one whole line at a time.
 type writer struct {
-	cancel func() // ends the connection when the output fails
+	// fixed at creation
+	cancel   context.CancelCauseFunc // ends the connection when the output fails
+	deadline func(time.Time) error
+	timeout  time.Duration
+	unread   *httpguard.Hold
+
+	interrupted atomic.Bool
 
 	mu     sync.Mutex
 	out    *bufio.Writer
@@ -176,11 +223,27 @@ type writer struct {
 
 var errClosed = errors.New("the output is closed")
 
-func newWriter(out io.Writer, cancel func()) *writer {
-	return &writer{out: bufio.NewWriterSize(out, 64<<10), cancel: cancel}
+func newWriter(out io.Writer, o Options, cancel context.CancelCauseFunc) *writer {
+	w := &writer{out: bufio.NewWriterSize(out, 64<<10), timeout: o.WriteTimeout, unread: o.Budget.Hold(o.Client, nil), cancel: cancel}
+	w.deadline = func(time.Time) error { return os.ErrNoDeadline }
+	if out, ok := out.(interface{ SetWriteDeadline(time.Time) error }); ok {
+		w.deadline = out.SetWriteDeadline
+	}
+	return w
 }
 
+// send writes a frame, for which the client has the write timeout, however long it
+// is. It returns [mcp.ErrQueueFull] if there is no room for the frame.
 func (w *writer) send(f mcp.Frame) error {
+	n := f.Len()
+	if !w.unread.Take(n) {
+		if n > httpguard.Buffered {
+			return mcp.ErrQueueFull
+		}
+		w.cancel(httpguard.ErrOverBudget)
+		return httpguard.ErrOverBudget
+	}
+	defer w.unread.Release(n)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -189,6 +252,12 @@ func (w *writer) send(f mcp.Frame) error {
 	case w.err != nil:
 		return w.err
 	}
+	if w.timeout > 0 {
+		_ = w.deadline(time.Now().Add(w.timeout))
+		if w.interrupted.Load() {
+			_ = w.deadline(time.Now())
+		}
+	}
 	_, err := f.WriteTo(w.out)
 	if err == nil {
 		err = w.out.WriteByte('\n')
@@ -196,11 +265,21 @@ func (w *writer) send(f mcp.Frame) error {
 	if err == nil {
 		err = w.out.Flush()
 	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = errClientStalled
+	}
 	if err != nil {
 		w.err = fmt.Errorf("write a message: %w", err)
-		w.cancel()
+		w.cancel(nil)
 	}
 	return w.err
+}
+
+// interrupt makes pending and later writes fail. It returns false if the output
+// cannot do that.
+func (w *writer) interrupt() bool {
+	w.interrupted.Store(true)
+	return w.deadline(time.Now()) == nil
 }
 
 // close makes later writes fail.
@@ -238,7 +317,7 @@ func Refuse(ctx context.Context, in io.Reader, out io.Writer, why string) error 
 		defer close(lines)
 		r := bufio.NewReaderSize(in, 64<<10)
 		for {
-			line, _, err := readLine(r, jsonguard.Client().Bytes)
+			line, _, err := readLine(r, jsonguard.Client().Bytes, nil)
 			if len(bytes.TrimSpace(line)) > 0 {
 				select {
 				case lines <- line:

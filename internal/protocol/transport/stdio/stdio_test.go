@@ -8,20 +8,26 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/base/workqueue"
 	"github.com/mcpd/mcpd/internal/protocol/mcp"
 	"github.com/mcpd/mcpd/internal/protocol/mcp/mcptest"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 	"github.com/mcpd/mcpd/internal/protocol/transport/stdio"
 )
 
 // grace is the time for calls after the input ends.
 const grace = 10 * time.Second
+
+var options = stdio.Options{Grace: grace}
 
 const (
 	ping       = `{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"
@@ -63,7 +69,7 @@ func TestServe_lines(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := stdio.Serve(t.Context(), newServer(t), peer(), strings.NewReader(test.in), &out, grace); err != nil {
+			if err := stdio.Serve(t.Context(), newServer(t), peer(), strings.NewReader(test.in), &out, options); err != nil {
 				t.Fatal(err)
 			}
 			got, want := out.String(), test.want
@@ -93,7 +99,7 @@ func TestServe_inputEnds(t *testing.T) {
 		served := make(chan error, 1)
 		server := newServer(t, tool)
 		go func() {
-			served <- stdio.Serve(t.Context(), server, peer(), strings.NewReader(callText("hello")), &out, grace)
+			served <- stdio.Serve(t.Context(), server, peer(), strings.NewReader(callText("hello")), &out, options)
 		}()
 		synctest.Wait()
 		select {
@@ -120,7 +126,7 @@ func TestServe_gracePeriod(t *testing.T) {
 				in, client := io.Pipe()
 				served := make(chan error, 1)
 				server := newServer(t, mcptest.Tools()...)
-				go func() { served <- stdio.Serve(t.Context(), server, peer(), in, io.Discard, grace) }()
+				go func() { served <- stdio.Serve(t.Context(), server, peer(), in, io.Discard, options) }()
 				io.WriteString(client, initialize)
 				io.WriteString(client, legacyWait)
 				leave(client)
@@ -145,7 +151,7 @@ func TestServe_contextEnds(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		served := make(chan error, 1)
 		server := newServer(t, mcptest.Tools()...)
-		go func() { served <- stdio.Serve(ctx, server, peer(), in, &out, grace) }()
+		go func() { served <- stdio.Serve(ctx, server, peer(), in, &out, options) }()
 		io.WriteString(client, callText("wait"))
 		synctest.Wait()
 		cancel()
@@ -177,7 +183,7 @@ func TestServe_drainAndShutdown(t *testing.T) {
 				in, client := io.Pipe()
 				served := make(chan error, 1)
 				server := newServer(t, mcptest.Tools()...)
-				go func() { served <- stdio.Serve(t.Context(), server, peer(), in, io.Discard, grace) }()
+				go func() { served <- stdio.Serve(t.Context(), server, peer(), in, io.Discard, options) }()
 				synctest.Wait()
 				test.end(t, server, client)
 				if err := <-served; err != nil {
@@ -190,7 +196,7 @@ func TestServe_drainAndShutdown(t *testing.T) {
 	if err := s.Drain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := stdio.Serve(t.Context(), s, peer(), strings.NewReader(ping), io.Discard, grace); !errors.Is(err, stdio.ErrDraining) {
+	if err := stdio.Serve(t.Context(), s, peer(), strings.NewReader(ping), io.Discard, options); !errors.Is(err, stdio.ErrDraining) {
 		t.Errorf("a drained server served: %v", err)
 	}
 }
@@ -203,12 +209,12 @@ func (b broken) Write([]byte) (int, error) { return 0, b.err }
 
 func TestServe_streamErrors(t *testing.T) {
 	failure := errors.New("the disk is on fire")
-	if err := stdio.Serve(t.Context(), newServer(t), peer(), broken{failure}, io.Discard, grace); !errors.Is(err, failure) {
+	if err := stdio.Serve(t.Context(), newServer(t), peer(), broken{failure}, io.Discard, options); !errors.Is(err, failure) {
 		t.Errorf("read error: %v", err)
 	}
 	in, client := io.Pipe()
 	go io.WriteString(client, ping)
-	if err := stdio.Serve(t.Context(), newServer(t), peer(), in, broken{failure}, grace); !errors.Is(err, failure) {
+	if err := stdio.Serve(t.Context(), newServer(t), peer(), in, broken{failure}, options); !errors.Is(err, failure) {
 		t.Errorf("write error: %v", err)
 	}
 }
@@ -220,7 +226,7 @@ func TestServe_stalledClient(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		served := make(chan error, 1)
 		server := mcp.New(mcptest.New(), mcp.Options{})
-		go func() { served <- stdio.Serve(ctx, server, peer(), in, out, grace) }()
+		go func() { served <- stdio.Serve(ctx, server, peer(), in, out, options) }()
 		io.WriteString(client, ping)
 		synctest.Wait()
 		cancel()
@@ -243,7 +249,7 @@ func TestServe_stalledConnection(t *testing.T) {
 		defer cancel()
 		served := make(chan error, 1)
 		server := mcp.New(mcptest.New(), mcp.Options{})
-		go func() { served <- stdio.Serve(ctx, server, peer(), conn, conn, grace) }()
+		go func() { served <- stdio.Serve(ctx, server, peer(), conn, conn, options) }()
 		io.WriteString(client, ping)
 		synctest.Wait()
 		cancel()
@@ -258,4 +264,116 @@ func TestServe_stalledConnection(t *testing.T) {
 		}
 		client.Close()
 	})
+}
+
+// slowly reads from a connection, 4 KiB each second.
+func slowly(client net.Conn) {
+	for {
+		if _, err := io.ReadFull(client, make([]byte, 4<<10)); err != nil {
+			return
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+// longResult is a tool with a result that a slow client reads for 256 seconds.
+func longResult() mcptest.Tool {
+	tool := mcptest.Tools()[0]
+	tool.Name = "long"
+	tool.Run = func(context.Context, call.Request) call.Result { return mcptest.Text(strings.Repeat("x", 1<<20)) }
+	return tool
+}
+
+// A client that reads slowly has the write timeout for the whole message, and less when the
+// server ends the connection.
+func TestServe_slowClient(t *testing.T) {
+	for name, want := range map[string]struct {
+		stop bool
+		took time.Duration
+	}{"timeout": {false, 30 * time.Second}, "context ends": {true, 12 * time.Second}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				client, conn := net.Pipe()
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				server := newServer(t, longResult())
+				served := make(chan error, 1)
+				go func() {
+					served <- stdio.Serve(ctx, server, peer(), conn, conn, stdio.Options{Grace: grace, WriteTimeout: 30 * time.Second})
+				}()
+				io.WriteString(client, callText("long"))
+				started := time.Now()
+				var reading sync.WaitGroup
+				reading.Go(func() { slowly(client) })
+				if want.stop {
+					time.AfterFunc(10*time.Second, stop)
+				}
+				if err := <-served; err == nil || !strings.Contains(err.Error(), "does not read") || strings.Contains(err.Error(), "\n") {
+					t.Errorf("Serve returned %v", err)
+				}
+				if took := time.Since(started); took != want.took {
+					t.Errorf("it took %v, want %v", took, want.took)
+				}
+				client.Close()
+				reading.Wait()
+			})
+		})
+	}
+}
+
+// Connections share the budget. A message that is being served holds its part; one without room
+// ends its connection, and a response without room is an error.
+func TestServe_budget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size = 1 << 20
+		budget := httpguard.NewBudget(size)
+		server := newServer(t, append(mcptest.Tools(), longResult())...)
+		connect := func(name string) (client net.Conn, served chan error) {
+			client, conn := net.Pipe()
+			served = make(chan error, 1)
+			o := stdio.Options{Grace: grace, Budget: budget, Client: workqueue.ClientOf(nil, netip.Addr{}, name)}
+			go func() {
+				served <- stdio.Serve(t.Context(), server, peer(), conn, conn, o)
+				conn.Close()
+			}()
+			return client, served
+		}
+		wait := func(id string) string {
+			return strings.Replace(strings.Replace(callText("wait"), `"id":2`, `"id":`+id, 1), "{", "{"+strings.Repeat(" ", size/4), 1)
+		}
+		one, servedOne := connect("one")
+		two, servedTwo := connect("two")
+		io.WriteString(one, wait("1"))
+		synctest.Wait()
+		io.WriteString(two, callText("long"))
+		if line, err := bufio.NewReader(two).ReadString('\n'); err != nil || !strings.Contains(line, `"error"`) || len(line) > 1000 {
+			t.Errorf("the client got %d bytes, %v", len(line), err)
+		}
+		go io.Copy(io.Discard, one)
+		go io.WriteString(one, wait("2")+wait("3"))
+		if err := <-servedOne; !errors.Is(err, httpguard.ErrOverBudget) {
+			t.Errorf("the first connection ended with %v", err)
+		}
+		two.Close()
+		if err := <-servedTwo; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The error of Check ends the connection before the message is served.
+func TestServe_check(t *testing.T) {
+	refused, checks := errors.New("no longer"), 0
+	o := options
+	o.Check = func() error {
+		if checks++; checks > 1 {
+			return refused
+		}
+		return nil
+	}
+	var out bytes.Buffer
+	err := stdio.Serve(t.Context(), newServer(t), peer(), strings.NewReader(ping+ping+ping), &out, o)
+	if !errors.Is(err, refused) || out.String() != pong {
+		t.Errorf("Serve returned %v after it wrote %q", err, out.String())
+	}
 }
