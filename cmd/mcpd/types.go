@@ -16,7 +16,7 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/watch"
 )
 
-// typesDir is the directory of the written declarations, beside the configuration file.
+// typesDir is the directory of the written declarations, in the directory of the project.
 const typesDir = ".mcpd"
 
 func newTypes(e env) *cobra.Command {
@@ -25,17 +25,19 @@ func newTypes(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "types [DIR]",
 		Short: "Write the types of scripts for editors and tsc",
-		Long: `Types writes TypeScript declarations to the directory .mcpd beside mcpd.hcl:
+		Long: `Types writes TypeScript declarations to the directory .mcpd beside mcpd.hcl, or beside
+the tools directory if there is no mcpd.hcl:
 
   types.d.ts     the types of the input, result and grants of each tool
   globals.d.ts   the globals of scripts
   tsconfig.json  the settings for tsc and editors
 
-It also writes a tsconfig.json beside mcpd.hcl if there is none. It writes only files
-that change, and never overwrites a file that it has not written.`,
+It also writes a tsconfig.json beside .mcpd if there is none. It writes only files that
+change. It never overwrites a file that it has not written, or the types of another
+tools directory.`,
 		Example: `  mcpd types && npx -p typescript tsc
-  mcpd types ./other-tools
-  mcpd types --watch`,
+  mcpd types --watch
+  mcpd types --config other/mcpd.hcl --tools other/tools.d`,
 		Args:              oneFolderArg,
 		ValidArgsFunction: completeFolder,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -62,7 +64,7 @@ func (f *projectFlags) writeTypes(ctx context.Context, e env) error {
 	if err := f.load(ctx, e, s, false); err != nil {
 		return err
 	}
-	project := filepath.Dir(f.config)
+	project := f.projectDir(e)
 	dir := filepath.Join(project, typesDir)
 	tools, err := relative(e, dir, f.tools)
 	if err != nil {
@@ -71,6 +73,9 @@ func (f *projectFlags) writeTypes(ctx context.Context, e env) error {
 	snapshot := s.Snapshot().Inside().Definitions()
 	if info, err := os.Lstat(e.resolve(dir)); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return findingsError("%s is a link, which mcpd types does not follow; remove it", filepath.ToSlash(dir))
+	}
+	if old, err := e.disk.readFile(filepath.Join(dir, scripttypes.Settings)); err == nil && !scripttypes.Covers(string(old), filepath.ToSlash(tools)) {
+		return findingsError("%s has the types of another tools directory; give these tools a mcpd.hcl of their own, and name both with --config and --tools, or remove %[1]s", filepath.ToSlash(dir))
 	}
 	if err := e.disk.mkdirAll(dir, 0o755); err != nil {
 		return findingsError("create directory: %v", err)
@@ -84,6 +89,15 @@ func (f *projectFlags) writeTypes(ctx context.Context, e env) error {
 		return writeFileOnce(e, own, scripttypes.Project(typesDir))
 	}
 	return nil
+}
+
+// projectDir returns the directory of the configuration file, or of the tools directory if there is
+// no file.
+func (f *projectFlags) projectDir(e env) string {
+	if f.configGiven || exists(e, f.config) {
+		return filepath.Dir(f.config)
+	}
+	return filepath.Dir(f.tools)
 }
 
 // relative returns the path of a file relative to a directory.

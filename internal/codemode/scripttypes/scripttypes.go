@@ -21,6 +21,9 @@ import (
 	"github.com/mcpd/mcpd/internal/language/grant"
 )
 
+// Settings is the name of the file with the settings for tsc.
+const Settings = "tsconfig.json"
+
 // Marker is in the first line of every file that may be overwritten.
 const Marker = "Written by mcpd types."
 
@@ -39,9 +42,18 @@ func Files(config *definition.Config, files []*definition.Definitions, toolsDir 
 	return []File{
 		{"globals.d.ts", globals},
 		{"types.d.ts", declarations(config, files)},
-		{"tsconfig.json", "// " + Marker + "\n" + tsconfig(toolsDir)},
+		{Settings, "// " + Marker + "\n" + tsconfig(toolsDir)},
 	}
 }
+
+// Covers reports whether settings are those of a tools directory, relative to their directory. Settings
+// that Files has not returned are of every directory.
+func Covers(settings, toolsDir string) bool {
+	first, _, _ := strings.Cut(settings, "\n")
+	return !strings.Contains(first, Marker) || strings.Contains(settings, toolsGlob(toolsDir))
+}
+
+func toolsGlob(toolsDir string) string { return jsonText(toolsDir + "/**/*") }
 
 // Project returns the tsconfig.json for a project that has none. dir is the directory of the other
 // files.
@@ -63,7 +75,7 @@ func tsconfig(toolsDir string) string {
     "strict": true,
     "noEmit": true
   },
-  "include": ["*.d.ts", ` + jsonText(toolsDir+"/**/*") + `]
+  "include": ["*.d.ts", ` + toolsGlob(toolsDir) + `]
 }
 `
 }
