@@ -24,12 +24,21 @@ const (
 	// MainName is the name of the constant. With = it is as long as default.
 	MainName = "$mcpd$"
 	mainCall = "\n;return " + MainName + "();"
+	// overloadName is the name of overload signatures. With a space it is as long as function.
+	overloadName = MainName + "o"
 )
 
 const mainAdvice = "write export default async function (input, ctx) { … } or an arrow function, and a semicolon after it"
 
 // spaces matches white space and comments.
 const spaces = `(?:\s|/\*(?s:.*?)\*/|//[^\n]*\n)*`
+
+// In TypeScript, a module also exports types, which leave nothing in the script, and its default
+// export may have overload signatures.
+var (
+	exportedType = regexp.MustCompile(`^` + spaces + `(?:interface|type|declare)\b` + spaces + `[\pL$_\\]`)
+	signature    = regexp.MustCompile(`^` + spaces + `(function)` + spaces + `([\pL\pN$_]*)` + spaces + `[(<]`)
+)
 
 var asyncGenerator = regexp.MustCompile(`^` + spaces + `(?:\(` + spaces + `)*async` + spaces + `function` + spaces + `\*`)
 
@@ -39,24 +48,56 @@ func (c *compilation) declareMain(f syntax.Features) bool {
 		c.reportExports(f.Exports[0])
 		return false
 	}
+	main, signatures := syntax.Span{}, 0
+	for main.End == 0 && signatures < len(f.Defaults) {
+		if signatures == len(f.Defaults)-1 || !c.declareOverload(f.Defaults[signatures]) {
+			main = f.Defaults[signatures]
+		} else {
+			signatures++
+		}
+	}
 	for _, word := range f.Exports {
-		if f.Default.End > 0 && word.Start == f.Default.Start {
+		switch {
+		case main.End > 0 && word.Start == main.Start, slices.ContainsFunc(f.Defaults[:signatures], func(s syntax.Span) bool { return s.Start == word.Start }):
+			continue
+		case c.src.Language == source.TS && exportedType.MatchString(c.text[word.End:]):
+			c.text = c.text[:word.Start] + blank(c.text[word.Start:word.End]) + c.text[word.End:]
 			continue
 		}
-		d := diag.Diagnostic{Code: "script-syntax", Range: c.src.Text.Range(word.Start, word.End), Summary: "a module exports only its default", Detail: "drop export here; only imported files have other exports"}
-		if f.Default.End == 0 {
+		d := diag.Diagnostic{Code: "script-syntax", Range: c.src.Text.Range(word.Start, word.End), Summary: "a module exports only its default", Detail: "drop export here; only imported files have other exports, and TypeScript may export interface and type"}
+		if main.End == 0 {
 			d.Summary, d.Detail = "the module has no default export", mainAdvice
 		}
 		c.reject(d)
 		return false
 	}
-	if asyncGenerator.MatchString(c.text[f.Default.End:]) { // lowering hides it
-		c.reject(diag.Diagnostic{Code: "script-syntax", Range: c.src.Text.Range(f.Default.Start, f.Default.End), Summary: "the default export is not a function", Detail: mainAdvice})
+	if main.End == 0 {
+		c.reject(diag.Diagnostic{Code: "script-syntax", Range: c.src.Text.Range(f.Exports[0].Start, f.Exports[0].End), Summary: "the module has no default export", Detail: mainAdvice})
 		return false
 	}
-	start, end := f.Default.Start+len("export"), f.Default.End-len("default")
-	c.text = c.text[:f.Default.Start] + "const " + c.text[start:end] + MainName + "=" + c.text[f.Default.End:]
+	if asyncGenerator.MatchString(c.text[main.End:]) { // lowering hides it
+		c.reject(diag.Diagnostic{Code: "script-syntax", Range: c.src.Text.Range(main.Start, main.End), Summary: "the default export is not a function", Detail: mainAdvice})
+		return false
+	}
+	start, end := main.Start+len("export"), main.End-len("default")
+	c.text = c.text[:main.Start] + "const " + c.text[start:end] + MainName + "=" + c.text[main.End:]
 	c.end = mainCall
+	return true
+}
+
+// declareOverload replaces export default function, which starts an overload signature, by the start
+// of a named function at the same position. The compiler of TypeScript drops it, unless it has a body.
+// declareOverload returns false for other exports.
+func (c *compilation) declareOverload(words syntax.Span) bool {
+	found := signature.FindStringSubmatchIndex(c.text[words.End:])
+	head := c.text[words.Start:words.End]
+	if c.src.Language != source.TS || found == nil || strings.Contains(head, "\n") {
+		return false
+	}
+	word, name := words.End+found[2], words.End+found[4]
+	c.text = c.text[:words.Start] + "function" + strings.Repeat(" ", len(head)-len("function")) +
+		c.text[words.End:word] + overloadName + " " + c.text[word+len("function"):name] +
+		strings.Repeat(" ", found[5]-found[4]) + c.text[words.End+found[5]:]
 	return true
 }
 
@@ -86,13 +127,15 @@ func mainOf(function *ast.FunctionLiteral) *mainFunction {
 				m.literal = s.List[0].Initializer
 				continue
 			}
-		case *ast.ReturnStatement:
-			if call, ok := s.Argument.(*ast.CallExpression); ok && isNamed(call.Callee, MainName) {
-				m.call = call
-				continue
-			}
 		}
 		m.others = append(m.others, statement)
+	}
+	if last := len(m.others) - 1; last >= 0 { // the author may have written the same before
+		if s, ok := m.others[last].(*ast.ReturnStatement); ok {
+			if call, ok := s.Argument.(*ast.CallExpression); ok && isNamed(call.Callee, MainName) {
+				m.call, m.others = call, m.others[:last]
+			}
+		}
 	}
 	switch f := m.literal.(type) {
 	case *ast.FunctionLiteral:
@@ -123,8 +166,15 @@ func (c *compilation) checkMain(m *mainFunction, plain *analysis) bool {
 	case len(m.parameters.List) > 2 || m.parameters.Rest != nil:
 		summary, detail = "the default export has more than two parameters", "write (input, ctx)"
 	}
+	if uses := func(n ast.Node) bool { return isNamed(n, MainName) }; m.literal != nil && contains(m.literal, uses, func(ast.Node) bool { return false }) {
+		summary, detail = MainName+" is reserved", "use another name"
+	}
 	for _, s := range m.others {
-		if contains(s, func(n ast.Node) bool { _, is := n.(*ast.ReturnStatement); return is }, isFunction) {
+		if contains(s, func(n ast.Node) bool { return isNamed(n, overloadName) }, func(ast.Node) bool { return false }) { // with a body
+			at, summary, detail = startOf(s), "the module has two default exports", "keep one; a signature has no body"
+		} else if m.parameters != nil && contains(s, func(n ast.Node) bool { return isNamed(n, MainName) }, func(ast.Node) bool { return false }) {
+			at, summary, detail = startOf(s), MainName+" is reserved", "use another name"
+		} else if contains(s, func(n ast.Node) bool { _, is := n.(*ast.ReturnStatement); return is }, isFunction) {
 			at, summary, detail = startOf(s), "the module returns a value outside of its function", "return it in the function: "+mainAdvice
 		} else if m.name != nil && !plain.redeclared[m.name.Name.String()] && contains(s, func(n ast.Node) bool { return isNamed(n, m.name.Name) }, func(ast.Node) bool { return false }) {
 			at, summary, detail = startOf(s), m.name.Name.String()+" is the default export, which only mcpd calls", "declare a function of another name, which both call"

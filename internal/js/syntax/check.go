@@ -63,8 +63,8 @@ type Features struct {
 	Indents int
 	Modules []Span
 	Exports []Span // the words export outside of all brackets
-	// Default is the first pair of words export default outside of all brackets.
-	Default Span
+	// Defaults are the pairs of words export default outside of all brackets.
+	Defaults []Span
 }
 
 // Span is the range of an import declaration, or of the word export.
@@ -248,8 +248,8 @@ func (c *checker) notice(t Token) {
 			c.Exports = append(c.Exports, Span{t.Start, t.End})
 		}
 	case t.Text == "default":
-		if n := len(c.Exports); len(c.levels) == 0 && c.last.Text == "export" && n > 0 && c.Default.End == 0 {
-			c.Default = Span{c.Exports[n-1].Start, t.End}
+		if n := len(c.Exports); len(c.levels) == 0 && c.last.Text == "export" && n > 0 {
+			c.Defaults = append(c.Defaults, Span{c.Exports[n-1].Start, t.End})
 		}
 	case t.Text == "using":
 		c.count(t, &c.usings, maxUsings, "too many using declarations", "a script may have 200 of them; split it")

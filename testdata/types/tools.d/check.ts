@@ -1,6 +1,6 @@
 import type { Tools } from "../.mcpd/types";
 
-type Check = Tools["check"];
+export type Check = Tools["check"];
 
 export default async function (input: Check["input"], ctx: Check["ctx"]): Promise<Check["output"]> {
   const response = await ctx.http.crm.get(`https://crm.internal/${input.id}?limit=${input.limit + 1}`);
