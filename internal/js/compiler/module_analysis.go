@@ -33,6 +33,7 @@ func (c *compilation) analyzeMain(m *mainFunction, plain *analysis) *analysis {
 	if certain {
 		members, whole = copied.contextMembers(m, context, plain)
 	}
+	aliases := c.contextAliases(context, plain)
 	function, _ := copied.parse()
 	if function == nil || c.origin.lowered && !unwrapModule(function) {
 		c.fail(c.src.Text.All(), "script-internal", "the script could not be compiled", "its context cannot be analyzed")
@@ -47,6 +48,9 @@ func (c *compilation) analyzeMain(m *mainFunction, plain *analysis) *analysis {
 	}
 	if context != nil && !whole {
 		clone.parameters.List[1].Target = &ast.ObjectPattern{}
+		for alias, member := range aliases {
+			rename(clone.literal, alias, member)
+		}
 	}
 	found := analysisOf(function.Body)
 	maps.Copy(found.names, plain.names)
@@ -86,9 +90,15 @@ func (c *compilation) contextMembers(m *mainFunction, context ast.BindingTarget,
 	case nil:
 		return nil, false
 	case *ast.ObjectPattern:
+		aliases := c.contextAliases(target, plain)
 		for _, property := range target.Properties {
-			short, ok := property.(*ast.PropertyShort)
-			whole = whole || !ok || short.Initializer != nil || plain.redeclared[short.Name.Name.String()]
+			switch p := property.(type) {
+			case *ast.PropertyShort:
+				whole = whole || p.Initializer != nil || plain.redeclared[p.Name.Name.String()]
+			case *ast.PropertyKeyed:
+				id, ok := p.Value.(*ast.Identifier)
+				whole = whole || !ok || aliases[id.Name] == ""
+			}
 		}
 		return destructuredMembers("ctx", target), whole || target.Rest != nil
 	case *ast.Identifier:
@@ -99,6 +109,14 @@ func (c *compilation) contextMembers(m *mainFunction, context ast.BindingTarget,
 		var look func(ast.Node)
 		look = func(n ast.Node) {
 			whole = whole || n != ast.Node(target) && isNamed(n, name)
+			if use, from, to, ok := constantMember(n, name, src); ok && !plain.written[name.String()] && !isObjectPrototypeMember(use.name) {
+				members = append(members, use)
+				if slices.Contains(known, use.name) {
+					copy(src[from:to], strings.Repeat(" ", to-from))
+					copy(src[int(use.start)-1:], use.name)
+				}
+				return
+			}
 			dot, ok := n.(*ast.DotExpression)
 			if !ok || !isNamed(withoutOptional(dot.Left), name) {
 				syntax.Children(n, look)
@@ -119,6 +137,47 @@ func (c *compilation) contextMembers(m *mainFunction, context ast.BindingTarget,
 		return members, whole
 	}
 	return nil, true
+}
+
+// contextAliases returns the local names of members in the pattern of the context, as in { log: l }.
+// Names that may have other values are left out.
+func (c *compilation) contextAliases(context ast.BindingTarget, plain *analysis) map[unistring.String]unistring.String {
+	aliases := map[unistring.String]unistring.String{}
+	pattern, _ := context.(*ast.ObjectPattern)
+	if pattern == nil {
+		return nil
+	}
+	for _, property := range pattern.Properties {
+		keyed, _ := property.(*ast.PropertyKeyed)
+		if keyed == nil {
+			continue
+		}
+		key, literal := keyed.Key.(*ast.StringLiteral)
+		alias, plainName := keyed.Value.(*ast.Identifier)
+		if literal && plainName {
+			if name := alias.Name.String(); !plain.redeclared[name] && !plain.targets[name] && !slices.Contains(c.contextNames(), name) {
+				aliases[alias.Name] = key.Value
+			}
+		}
+	}
+	return aliases
+}
+
+// constantMember returns the member of a context in ctx["log"], and its place in the source. ok is false
+// for other nodes.
+func constantMember(n ast.Node, context unistring.String, src []byte) (use member, from, to int, ok bool) {
+	bracket, _ := n.(*ast.BracketExpression)
+	if bracket == nil || !isNamed(withoutOptional(bracket.Left), context) {
+		return use, 0, 0, false
+	}
+	key, ok := bracket.Member.(*ast.StringLiteral)
+	if !ok {
+		return use, 0, 0, false
+	}
+	use = member{context.String(), key.Value.String(), key.Idx, key.Idx1()}
+	from, to = int(bracket.Left.Idx0())-1, int(bracket.RightBracket)
+	between := string(src[from+len(use.object) : int(key.Idx)-1])
+	return use, from, to, strings.Trim(between, " \t\r\n?.[") == ""
 }
 
 func withoutOptional(n ast.Expression) ast.Expression {
