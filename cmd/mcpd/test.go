@@ -185,11 +185,12 @@ func (f *testFlags) runTests(ctx context.Context, e env, s *engine.Server, cover
 	case f.asJSON:
 		err = printJSON(e.text(), report)
 	case len(results) > 0:
-		if err = printTests(e, results, report.Failed); err == nil && report.Coverage != nil {
-			err = report.Coverage.print(e)
-		}
+		err = printTests(e, results, report.Failed)
 	case f.only == nil:
 		_, err = fmt.Fprintf(e.stdout, "no tests found in %s; add test blocks to its files\n", f.files.tools)
+	}
+	if err == nil && !f.asJSON && report.Coverage != nil && (len(results) > 0 || f.only == nil) {
+		err = report.Coverage.print(e)
 	}
 	switch {
 	case err != nil:

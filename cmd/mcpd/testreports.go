@@ -89,14 +89,14 @@ type fileCoverage struct {
 	NotRun []int `json:"not_run"`
 }
 
-// policyCoverage counts the tests in which a policy decided, by decision. Shown reports that a test
+// policyCoverage counts the tests in which a policy decided, by decision. Covered reports that a test
 // shows its purpose: a policy that denies has denied a call.
 type policyCoverage struct {
 	Policy    string         `json:"policy"`
 	Where     string         `json:"where"`
 	Purpose   string         `json:"purpose"`
 	Decisions map[string]int `json:"decisions"`
-	Shown     bool           `json:"shown"`
+	Covered   bool           `json:"covered"`
 }
 
 // report returns the coverage of the serving files by tests with these results.
@@ -136,7 +136,7 @@ func (c *coverage) report(s *engine.Server, results []engine.TestResult) (*cover
 				row.Decisions[decision]++
 			}
 		}
-		row.Shown = row.Decisions[row.Purpose] > 0
+		row.Covered = row.Decisions[row.Purpose] > 0
 		report.Policies = append(report.Policies, row)
 	}
 	return report, nil
@@ -148,31 +148,31 @@ func (r *coverageReport) print(e env) error {
 	for _, f := range r.Files {
 		fmt.Fprintf(table, "%s\t%d of %s%s\n", diag.Printable(f.File), f.Ran, count(f.Statements, "statement"), notRun(f.NotRun))
 	}
-	shown := 0
+	covered := 0
 	for _, p := range r.Policies {
 		var decisions []string
 		for _, d := range slices.Sorted(maps.Keys(p.Decisions)) {
 			decisions = append(decisions, fmt.Sprintf("%s: %d", d, p.Decisions[d]))
 		}
-		if p.Shown {
-			shown++
+		if p.Covered {
+			covered++
 		} else {
 			decisions = append(decisions, p.Purpose+": never")
 		}
 		fmt.Fprintf(table, "policy %s\t%s\n", p.Policy, strings.Join(decisions, ", "))
 	}
-	fmt.Fprintf(table, "coverage\t%d of %s%s\n", r.Ran, count(r.Statements, "statement"), r.shownPolicies(shown))
+	fmt.Fprintf(table, "coverage\t%d of %s%s\n", r.Ran, count(r.Statements, "statement"), r.coveredPolicies(covered))
 	return table.Flush()
 }
 
-func (r *coverageReport) shownPolicies(shown int) string {
+func (r *coverageReport) coveredPolicies(covered int) string {
 	switch len(r.Policies) {
 	case 0:
 		return ""
 	case 1:
-		return fmt.Sprintf(", %d of 1 policy", shown)
+		return fmt.Sprintf(", %d of 1 policy", covered)
 	}
-	return fmt.Sprintf(", %d of %d policies", shown, len(r.Policies))
+	return fmt.Sprintf(", %d of %d policies", covered, len(r.Policies))
 }
 
 // notRun returns the cell of a table with sorted lines, such as "not run: line 3, 7-9".

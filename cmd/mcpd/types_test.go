@@ -1,26 +1,30 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
-// awaitText waits until a file contains a text.
-func awaitText(t *testing.T, name, text string) {
+// linesOf returns a writer and the lines that are written to it.
+func linesOf() (io.Writer, *bufio.Scanner) {
+	r, w := io.Pipe()
+	return w, bufio.NewScanner(r)
+}
+
+// awaitLine reads lines up to one with a text.
+func awaitLine(t *testing.T, lines *bufio.Scanner, text string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		content, _ := os.ReadFile(name)
-		if strings.Contains(string(content), text) {
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), text) {
 			return
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("%s has no %q:\n%s", name, text, content)
-		}
 	}
+	t.Fatalf("no line has %q: %v", text, lines.Err())
 }
 
 // A file with an error keeps the old types.
@@ -43,28 +47,41 @@ func TestTypes_watch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out, errs lockedBuffer
-	e.stdout, e.stderr = &out, &errs
+	var out, errs *bufio.Scanner
+	e.stdout, out = linesOf()
+	e.stderr, errs = linesOf()
 	ctx, stop := context.WithCancel(t.Context())
 	e.service.signals = func() (context.Context, <-chan os.Signal, func()) { return ctx, nil, stop }
 	ended := make(chan int, 1)
 	go func() { ended <- run(e, []string{"types", "--watch"}) }()
 
 	types := filepath.Join(dir, ".mcpd", "types.d.ts")
-	awaitText(t, types, "first: string")
-	save("second")
-	awaitText(t, types, "second: string")
-	save("in valid")
-	for deadline := time.Now().Add(patience); !strings.Contains(errs.String(), "t.hcl:3"); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("no error was printed: %s", errs.String())
+	written := func(input string) {
+		t.Helper()
+		for content := ""; !strings.Contains(content, input+": string"); { // a half saved file has no input
+			awaitLine(t, out, "wrote .mcpd/types.d.ts")
+			text, err := os.ReadFile(types)
+			if err != nil {
+				t.Fatal(err)
+			}
+			content = string(text)
 		}
 	}
+	written("first")
+	awaitLine(t, out, "wrote tsconfig.json")
+	save("second")
+	written("second")
+	save("in valid")
+	awaitLine(t, errs, "t.hcl:3")
 	save("third")
-	awaitText(t, types, "third: string")
+	go func() { // the rest of the error
+		for errs.Scan() {
+		}
+	}()
+	written("third")
 	stop()
 	if code := <-ended; code != exitOK {
-		t.Errorf("exit code %d: %s", code, errs.String())
+		t.Errorf("exit code %d", code)
 	}
 }
 
