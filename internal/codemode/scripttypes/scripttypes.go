@@ -89,8 +89,7 @@ func jsonText(text string) string {
 type writer struct {
 	strings.Builder
 	types *toolprompt.Types
-	// tools are the names of the tools of files.
-	tools map[string]bool
+	tools []string // the names of the tools of files
 }
 
 // reservedNames returns the names that types.d.ts declares, or uses from TypeScript.
@@ -105,7 +104,7 @@ func declarations(config *definition.Config, files []*definition.Definitions) st
 	for _, found := range declaredName.FindAllStringSubmatch(globals, -1) {
 		taken = append(taken, found[1])
 	}
-	w := &writer{types: toolprompt.NewTypes(taken...), tools: map[string]bool{}}
+	w := &writer{types: toolprompt.NewTypes(taken...)}
 	var tools []*definition.Tool
 	var resources []*definition.Resource
 	var templates []*definition.Template
@@ -127,7 +126,7 @@ func declarations(config *definition.Config, files []*definition.Definitions) st
 	slices.SortFunc(prompts, func(a, b *definition.Prompt) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(hooks, func(a, b *definition.Hook) int { return strings.Compare(a.Name, b.Name) })
 	for _, t := range tools {
-		w.tools[t.Name] = true
+		w.tools = append(w.tools, t.Name)
 	}
 
 	w.WriteString("// " + Marker + " The types of the tools, resources, prompts and hooks.\n\n")
@@ -304,17 +303,22 @@ func (w *writer) functions(tools []*definition.Tool) {
 }
 
 // callees returns the type of the object with the tools that names and patterns match; "" without
-// any. A name that no file defines is a tool of an upstream server.
+// any. Names and patterns without a tool of the files are those of upstream servers.
 func (w *writer) callees(patterns []string) string {
 	var selected, upstream []string
+	const function = "(args?: object) => Promise<any>"
 	for _, pattern := range slices.Compact(slices.Sorted(slices.Values(patterns))) {
+		known := slices.ContainsFunc(w.tools, func(name string) bool { return wildcard.Matches(pattern, name) })
+		template := toolprompt.Template(strings.Split(pattern, "*"), "string")
 		switch {
-		case wildcard.Is(pattern):
-			selected = append(selected, toolprompt.Template(strings.Split(pattern, "*"), "string"))
-		case w.tools[pattern]:
+		case known && wildcard.Is(pattern):
+			selected = append(selected, template)
+		case known:
 			selected = append(selected, toolprompt.Literal(pattern))
+		case wildcard.Is(pattern):
+			upstream = append(upstream, "readonly [name: "+template+"]: "+function)
 		default:
-			upstream = append(upstream, member(pattern, "(args?: object) => Promise<any>"))
+			upstream = append(upstream, member(pattern, function))
 		}
 	}
 	var parts []string

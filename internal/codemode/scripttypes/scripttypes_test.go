@@ -40,7 +40,7 @@ func TestFiles_grants(t *testing.T) {
 		KV: []grant.KV{{Name: "notes"}}, Exec: []grant.Exec{{Name: "git"}, {Name: "show", Params: []grant.Param{{Name: "rev"}}}},
 		SQL:  []grant.SQL{{Name: "shop"}, {Name: "log", Write: true}, {Name: "files", PathFromCall: true}},
 		Ask:  &grant.Ask{Elicit: true},
-		Call: []string{"ord*", "gh_issue"}, Modules: []grant.Module{{Name: "ledger"}},
+		Call: []string{"ord*", "gh_issue", "jira_*"}, Modules: []grant.Module{{Name: "ledger"}},
 	}
 	text := typesOf(nil, definition.Definitions{Tools: []definition.Tool{tool, orders}, Hooks: []definition.Hook{{Name: "h"}}})
 	for _, want := range []string{
@@ -54,7 +54,7 @@ func TestFiles_grants(t *testing.T) {
 		"readonly kv: { readonly notes: KeptValues };",
 		"readonly exec: { readonly git: () => Promise<Ended>; readonly show: (params: { rev: string | number }) => Promise<Ended> };",
 		`readonly sql: { readonly shop: Pick<Database, "query">; readonly log: Pick<Database, "query" | "exec">; readonly files: Pick<Database, "open"> };`,
-		"readonly tools: Callable<`ord${string}`> & { readonly gh_issue: (args?: object) => Promise<any> };",
+		"readonly tools: Callable<`ord${string}`> & { readonly gh_issue: (args?: object) => Promise<any>; readonly [name: `jira_${string}`]: (args?: object) => Promise<any> };",
 		`  readonly orders: (args: Tools["orders"]["arguments"]) => Promise<Tools["orders"]["output"]>;`,
 		"readonly modules: { readonly ledger:", "readonly elicit: typeof elicit;", "readonly ask: typeof ask;",
 		`h: { ctx: Pick<Context, "log" | "vars"> & {} };`,
