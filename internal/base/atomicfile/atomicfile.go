@@ -43,12 +43,18 @@ func Write(path string, content []byte, mode fs.FileMode, prepare func(*os.File)
 
 // OpenRegular opens a file for reading. It does not block if path is a pipe without a
 // writer; the caller must check the mode of the opened file.
-func OpenRegular(path string) (*os.File, error) {
-	flag := os.O_RDONLY
-	if runtime.GOOS != "windows" { // pipes cannot be opened by path
-		flag |= syscall.O_NONBLOCK
+func OpenRegular(path string) (*os.File, error) { return os.OpenFile(path, readFlags(), 0) }
+
+// OpenRegularIn is [OpenRegular] below a directory.
+func OpenRegularIn(root *os.Root, name string) (*os.File, error) {
+	return root.OpenFile(name, readFlags(), 0)
+}
+
+func readFlags() int {
+	if runtime.GOOS == "windows" { // pipes cannot be opened by path
+		return os.O_RDONLY
 	}
-	return os.OpenFile(path, flag, 0)
+	return os.O_RDONLY | syscall.O_NONBLOCK
 }
 
 // SyncDir makes the names in a directory durable. On Windows they always are.

@@ -3,11 +3,14 @@ package loader
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"sync"
+
+	"github.com/mcpd/mcpd/internal/base/atomicfile"
 )
 
 // Dir returns the files below a directory. Unlike [os.DirFS], it follows no link out of the
@@ -18,9 +21,22 @@ type dir string
 
 func (d dir) folder() string { return string(d) }
 
-// Open opens a file below the directory.
+// Open opens a file below the directory. It does not wait for the writer of a pipe: a file may have
+// been replaced by a pipe since its mode was read.
 func (d dir) Open(name string) (fs.File, error) {
-	return within(d, func(root fs.FS) (fs.File, error) { return root.Open(name) })
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
+	}
+	root, err := openRoot(d)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	file, err := atomicfile.OpenRegularIn(root, filepath.FromSlash(name))
+	if err != nil {
+		return nil, err
+	}
+	return file, nil
 }
 
 // Stat describes a file.
@@ -45,18 +61,31 @@ func (d dir) ReadDir(name string) ([]fs.DirEntry, error) {
 
 // ReadFile reads a whole file.
 func (d dir) ReadFile(name string) ([]byte, error) {
-	return within(d, func(root fs.FS) ([]byte, error) { return fs.ReadFile(root, name) })
+	file, err := d.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(file)
 }
 
 // within opens the directory again, so that each operation uses the current directory of this
 // name.
 func within[T any](d dir, use func(root fs.FS) (T, error)) (found T, err error) {
-	root, err := os.OpenRoot(string(d))
+	root, err := openRoot(d)
 	if err != nil {
-		return found, fmt.Errorf("open folder: %w", err)
+		return found, err
 	}
 	defer root.Close()
 	return use(root.FS())
+}
+
+func openRoot(d dir) (*os.Root, error) {
+	root, err := os.OpenRoot(string(d))
+	if err != nil {
+		return nil, fmt.Errorf("open folder: %w", err)
+	}
+	return root, nil
 }
 
 // File returns the files in the directory of a tool file, but lists only that file. Files that

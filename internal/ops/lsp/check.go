@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/base/atomicfile"
 )
 
 // checker collects changes, and checks them one after the other. Changes that arrive during a check
@@ -233,7 +234,7 @@ func readFile(path string) string {
 	if err != nil || !found.Mode().IsRegular() {
 		return ""
 	}
-	file, err := os.Open(path)
+	file, err := atomicfile.OpenRegular(path)
 	if err != nil {
 		return ""
 	}
