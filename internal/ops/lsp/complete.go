@@ -31,14 +31,14 @@ const maxItems = 500
 
 // completion answers with what may stand at a position.
 func (s *session) completion(_ context.Context, r *jrpc2.Request) (any, error) {
-	p, err := s.placeAt(r)
+	p, err := s.cursorAt(r)
 	if err != nil || p == nil {
 		return completionList{Items: []completionItem{}}, err
 	}
 	s.mu.Lock()
 	snippets := s.client.Capabilities.TextDocument.Completion.CompletionItem.SnippetSupport
 	s.mu.Unlock()
-	c := &completer{place: p, snippets: snippets, seen: map[string]bool{}}
+	c := &completer{cursor: p, snippets: snippets, seen: map[string]bool{}}
 	c.complete()
 	incomplete := len(c.items) > maxItems
 	if incomplete {
@@ -47,13 +47,13 @@ func (s *session) completion(_ context.Context, r *jrpc2.Request) (any, error) {
 	return completionList{IsIncomplete: incomplete, Items: append([]completionItem{}, c.items...)}, nil
 }
 
-// completer collects the items of a place.
+// completer collects the items at a cursor.
 type completer struct {
-	*place
+	*cursor
 	snippets bool
 	items    []completionItem
 	seen     map[string]bool
-	// start and end are the range that an item replaces, and typed its text up to the place.
+	// start and end are the range that an item replaces, and typed its text up to the cursor.
 	start, end int
 	typed      string
 }
@@ -159,7 +159,7 @@ func template(text string) (expression string, start int, ok bool) {
 	return strings.Join(names, "."), max(start, open+2), true
 }
 
-// blockContent adds the arguments and blocks that the block at the place may still have.
+// blockContent adds the arguments and blocks that the block at the cursor may still have.
 func (c *completer) blockContent() {
 	b := c.block
 	for _, a := range b.grammar.Arguments() {
@@ -212,7 +212,7 @@ func (c *completer) labels(b *block, number int) {
 		}
 	case b.kind == "mock" && number == 0:
 		for _, tool := range c.tested() {
-			for _, g := range (&place{source: tool.source, index: c.index, block: tool.block}).grants() {
+			for _, g := range (&cursor{source: tool.source, index: c.index, block: tool.block}).grants() {
 				object := g.block.kind
 				if g.name() != "" {
 					object += "." + g.name()
@@ -225,7 +225,7 @@ func (c *completer) labels(b *block, number int) {
 	}
 }
 
-// values adds the values of the argument at the place. With quotes, the items have quotes.
+// values adds the values of the argument at the cursor. With quotes, the items have quotes.
 func (c *completer) values(quotes bool) {
 	wrap := func(text string) string {
 		if quotes {
@@ -301,7 +301,7 @@ func (c *completer) expression(typed string) {
 type expressionRoot struct{ root, kind string }
 
 // keys adds the names of inputs in input = { … } of a test, and of outputs in output = { … }. It
-// reports whether the place is in such an object.
+// reports whether the cursor is in such an object.
 func (c *completer) keys() bool {
 	isInput := c.block.kind == "test" && c.arg.name == "input"
 	isOutput := c.block.kind == "expect" && c.arg.name == "output"

@@ -74,9 +74,9 @@ func (b *block) symbolKind() int {
 	return symbolModule
 }
 
-// hover answers with what the manual or the files say about the name at a position.
+// hover answers with what the reference or the files say about the name at a position.
 func (s *session) hover(_ context.Context, r *jrpc2.Request) (any, error) {
-	p, err := s.placeAt(r)
+	p, err := s.cursorAt(r)
 	if err != nil || p == nil {
 		return nil, err
 	}
@@ -87,8 +87,8 @@ func (s *session) hover(_ context.Context, r *jrpc2.Request) (any, error) {
 	return hover{markup{"markdown", text}, p.index.unit.span(p.text, start, end)}, nil
 }
 
-// hover returns the text about the name at the place, and the range of the name.
-func (p *place) hover() (text string, start, end int) {
+// hover returns the text about the name at the cursor, and the range of the name.
+func (p *cursor) hover() (text string, start, end int) {
 	if b := p.head(); b != nil && b.allowed {
 		return describeInner(b.outer, b.kind).markdown(b.kind), b.kindStart, b.kindStart + len(b.kind)
 	}
@@ -137,7 +137,7 @@ func (m member) hover() string {
 
 // codePath returns the names of the expression at a place in code, where the last one starts, and the
 // scope; nil if there is none.
-func (p *place) codePath() (path []string, start int, s scope) {
+func (p *cursor) codePath() (path []string, start int, s scope) {
 	switch p.code() {
 	case script:
 		s = p.scriptScope()
@@ -153,8 +153,8 @@ func (p *place) codePath() (path []string, start int, s scope) {
 	return path, start, s
 }
 
-// targets returns the blocks that the name at the place stands for, and the range of the name.
-func (p *place) targets() (found []declared, start, end int) {
+// targets returns the blocks that the name at the cursor stands for, and the range of the name.
+func (p *cursor) targets() (found []declared, start, end int) {
 	if path, start, scope := p.codePath(); scope != nil {
 		return scope.definition(path), start, start + len(path[len(path)-1])
 	}
@@ -195,7 +195,7 @@ func (p *place) targets() (found []declared, start, end int) {
 // call, the policy of a denial, the file of file(), a variable, an input or a grant. At the name of a
 // block, it answers with the blocks that refer to it.
 func (s *session) definition(_ context.Context, r *jrpc2.Request) (any, error) {
-	p, err := s.placeAt(r)
+	p, err := s.cursorAt(r)
 	if err != nil || p == nil {
 		return []location{}, err
 	}
@@ -215,7 +215,7 @@ func (s *session) definition(_ context.Context, r *jrpc2.Request) (any, error) {
 
 // references answers with the strings that name the block at a position.
 func (s *session) references(_ context.Context, r *jrpc2.Request) (any, error) {
-	p, err := s.placeAt(r)
+	p, err := s.cursorAt(r)
 	if err != nil || p == nil {
 		return []location{}, err
 	}
@@ -254,8 +254,8 @@ func (x *index) references(kind, name string) []location {
 	return locations
 }
 
-// referencedFile returns the path of the file that the string at the place names, if it exists.
-func (p *place) referencedFile() string {
+// referencedFile returns the path of the file that the string at the cursor names, if it exists.
+func (p *cursor) referencedFile() string {
 	q, ok := p.quoted()
 	if !ok {
 		return ""

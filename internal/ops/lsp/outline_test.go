@@ -232,8 +232,8 @@ func FuzzOutline(f *testing.F) {
 			}
 		})
 		for offset := range len(text) + 1 {
-			p := newPlace(x, file, offset)
-			c := &completer{place: p, snippets: true, seen: map[string]bool{}}
+			p := newCursor(x, file, offset)
+			c := &completer{cursor: p, snippets: true, seen: map[string]bool{}}
 			c.complete()
 			for _, item := range c.items {
 				if _, err := utf16.apply(text, []contentChange{{&item.TextEdit.Range, item.TextEdit.NewText}}, maxDocument); err != nil {

@@ -15,9 +15,9 @@ type scope interface {
 }
 
 // celScope has the variables of CEL expressions.
-type celScope struct{ *place }
+type celScope struct{ *cursor }
 
-func (p *place) celScope() scope { return celScope{p} }
+func (p *cursor) celScope() scope { return celScope{p} }
 
 func (s celScope) members(path []string) (found []member) {
 	switch {
@@ -26,7 +26,7 @@ func (s celScope) members(path []string) (found []member) {
 			if name == "result" && s.literal(s.block, "on") != "result" || name == "content" && s.literal(s.block, "on") != "result" {
 				continue
 			}
-			found = append(found, member{name, manual()["cel "+name]})
+			found = append(found, member{name, blockDocs()["cel "+name]})
 		}
 	case path[0] == "args":
 		return fieldMembers(s.inputs(), path[1:])
@@ -52,9 +52,9 @@ func (s celScope) definition(path []string) []declared {
 }
 
 // scriptScope has the globals of scripts.
-type scriptScope struct{ *place }
+type scriptScope struct{ *cursor }
 
-func (p *place) scriptScope() scope { return scriptScope{p} }
+func (p *cursor) scriptScope() scope { return scriptScope{p} }
 
 func (s scriptScope) members(path []string) (found []member) {
 	if len(path) == 0 {
@@ -166,7 +166,7 @@ func (s scriptScope) definition(path []string) []declared {
 }
 
 // variables returns the variables of the config file.
-func (p *place) variables() (found []member) {
+func (p *cursor) variables() (found []member) {
 	for _, d := range p.index.declarations("variable") {
 		found = append(found, member{d.name(), entry{typ: d.word(d.block, "type"), text: prose(d)}})
 	}

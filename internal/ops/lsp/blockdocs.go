@@ -10,20 +10,20 @@ import (
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
-// manualText has what the reference pages say about each block and argument, a line each with
+// blockDocsText has what the reference pages say about each block and argument, a line each with
 // tab-separated columns: block, argument, type, default and meaning. A line without an argument is
 // about the block. A test derives it from docs/reference.
 //
-//go:embed manual.tsv
-var manualText string
+//go:embed blockdocs.tsv
+var blockDocsText string
 
-// entry is what the manual says about a block or an argument.
+// entry is what the reference says about a block or an argument.
 type entry struct{ typ, byDefault, text string }
 
-// manual returns the entries by block and argument, such as "tool run" or "tool ".
-var manual = sync.OnceValue(func() map[string]entry {
+// blockDocs returns the entries by block and argument, such as "tool run" or "tool ".
+var blockDocs = sync.OnceValue(func() map[string]entry {
 	entries := map[string]entry{}
-	for line := range strings.Lines(manualText) {
+	for line := range strings.Lines(blockDocsText) {
 		if cells := strings.Split(strings.TrimSuffix(line, "\n"), "\t"); len(cells) == 5 {
 			entries[cells[0]+" "+cells[1]] = entry{cells[2], cells[3], cells[4]}
 		}
@@ -31,9 +31,9 @@ var manual = sync.OnceValue(func() map[string]entry {
 	return entries
 })
 
-// manualBlock returns the name of a block in the manual: its kind, and the context of kinds that
+// docsBlock returns the name of a block in the reference: its kind, and the context of kinds that
 // mean different things in different blocks.
-func manualBlock(b *block) string {
+func docsBlock(b *block) string {
 	outer := ""
 	if b.outer != nil {
 		outer = b.outer.kind
@@ -49,11 +49,11 @@ func manualBlock(b *block) string {
 	return b.kind
 }
 
-// describe returns what the manual says about an argument of a block, or about the block if the name
+// describe returns what the reference says about an argument of a block, or about the block if the name
 // is empty.
-func describe(b *block, argument string) entry { return manual()[manualBlock(b)+" "+argument] }
+func describe(b *block, argument string) entry { return blockDocs()[docsBlock(b)+" "+argument] }
 
-// describeInner returns what the manual says about a nested block type.
+// describeInner returns what the reference says about a nested block type.
 func describeInner(outer *block, kind string) entry {
 	return describe(&block{kind: kind, outer: outer}, "")
 }
@@ -78,10 +78,10 @@ func (e entry) markdown(name string) string {
 	return head + "\n\n" + e.text
 }
 
-// plainWord matches a word in quotes in the manual, such as "ro".
+// plainWord matches a word in quotes in the reference, such as "ro".
 var plainWord = regexp.MustCompile("`\"([a-z_-]+)\"`")
 
-// values returns the words that the manual mentions as values of an argument.
+// values returns the words that the reference mentions as values of an argument.
 func (e entry) values() (words []string) {
 	if e.typ == "bool" || e.byDefault == "`false`" || e.byDefault == "`true`" {
 		return []string{"true", "false"}
@@ -118,13 +118,13 @@ func snippet(b *block, a hclfile.GrammarArgument) string {
 // typeNames are the types of inputs, outputs and variables.
 var typeNames = []string{"string", "number", "integer", "bigint", "bool", "any", "list(string)", "map(string)", "object({})"}
 
-// member is a name in code, with its signature and what it means, as in the manual.
+// member is a name in code, with its signature and what it means, as in the reference.
 type member struct {
 	name string
 	entry
 }
 
-// celMembers are the variables of policies with their members. The manual describes the variables as
+// celMembers are the variables of policies with their members. The reference describes the variables as
 // arguments of "cel".
 var celMembers = map[string][]string{
 	"args":      nil,
@@ -139,7 +139,7 @@ var celMembers = map[string][]string{
 	"content":   nil,
 }
 
-// scriptMembers are the members of globals that the manual lists in a sentence. It describes globals,
+// scriptMembers are the members of globals that the reference lists in a sentence. It describes globals,
 // and functions such as http.NAME.get, as arguments of "script".
 var scriptMembers = map[string][]string{
 	"agent":   {"agent_id", "model", "request_id", "metadata", "verified"},
@@ -155,7 +155,7 @@ func membersOf(global string) (members []member) {
 	if global != "" {
 		prefix += global + "."
 	}
-	for key, e := range manual() {
+	for key, e := range blockDocs() {
 		if name, ok := strings.CutPrefix(key, prefix); ok && !strings.Contains(name, ".") {
 			members = append(members, member{name, e})
 		}

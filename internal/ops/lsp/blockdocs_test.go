@@ -14,10 +14,10 @@ import (
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
-var update = flag.Bool("update", false, "write manual.tsv from docs/reference")
+var update = flag.Bool("update", false, "write blockdocs.tsv from docs/reference")
 
 // tables are the tables of docs/reference with blocks and arguments: the page, the heading above the
-// table, the start of its header, and the blocks in the manual.
+// table, the start of its header, and the blocks in the reference.
 var tables = []struct {
 	page, heading, header string
 	blocks                []string
@@ -116,27 +116,27 @@ var blockTexts = map[string]string{
 	"call.limits": "limits for each call", "field": "a member of an object", "statement": "a statement with parameters such as `:name`",
 }
 
-// TestManual_matchesReference derives the manual from docs/reference. With -update, it writes it.
-func TestManual_matchesReference(t *testing.T) {
+// TestBlockDocs_matchesReference derives the reference from docs/reference. With -update, it writes it.
+func TestBlockDocs_matchesReference(t *testing.T) {
 	want := deriveManual(t)
 	if *update {
-		if err := os.WriteFile("manual.tsv", []byte(want), 0o644); err != nil {
+		if err := os.WriteFile("blockdocs.tsv", []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(manualText, "\n")); diff != "" {
-		t.Errorf("the manual differs from docs/reference; run go test ./internal/ops/lsp -run TestManual -update (-want +got):\n%s", diff)
+	if diff := cmp.Diff(strings.Split(want, "\n"), strings.Split(blockDocsText, "\n")); diff != "" {
+		t.Errorf("the reference differs from docs/reference; run go test ./internal/ops/lsp -run TestBlockDocs -update (-want +got):\n%s", diff)
 	}
 }
 
-// TestManual_describesGrammar compares the manual with the grammar of the files.
-func TestManual_describesGrammar(t *testing.T) {
+// TestBlockDocs_describesGrammar compares the reference with the grammar of the files.
+func TestBlockDocs_describesGrammar(t *testing.T) {
 	missing := map[string]bool{}
 	var visit func(b *block, depth int)
 	visit = func(b *block, depth int) {
 		for _, a := range b.grammar.Arguments() {
-			if key := manualBlock(b) + " " + a.Name; describe(b, a.Name).text == "" {
+			if key := docsBlock(b) + " " + a.Name; describe(b, a.Name).text == "" {
 				missing[key] = true
 			}
 		}
@@ -157,21 +157,21 @@ func TestManual_describesGrammar(t *testing.T) {
 	}
 	slices.Sort(names)
 	if len(names) > 0 {
-		t.Errorf("the manual has no text for %d arguments:\n%s", len(names), strings.Join(names, "\n"))
+		t.Errorf("the reference has no text for %d arguments:\n%s", len(names), strings.Join(names, "\n"))
 	}
 }
 
-// TestManual_describesMembers compares the members of globals with the manual.
-func TestManual_describesMembers(t *testing.T) {
+// TestBlockDocs_describesMembers compares the members of globals with the reference.
+func TestBlockDocs_describesMembers(t *testing.T) {
 	for block, globals := range map[string]map[string][]string{"cel": celMembers, "script": scriptMembers} {
 		for global, members := range globals {
-			text := manual()[block+" "+global].text
+			text := blockDocs()[block+" "+global].text
 			if text == "" {
-				t.Errorf("the manual has no %s in %s", global, block)
+				t.Errorf("the reference has no %s in %s", global, block)
 			}
 			for _, name := range members {
 				if global != "console" && !regexp.MustCompile(`\b`+name+`\b`).MatchString(text) {
-					t.Errorf("the manual does not mention %s.%s in %q", global, name, text)
+					t.Errorf("the reference does not mention %s.%s in %q", global, name, text)
 				}
 			}
 		}

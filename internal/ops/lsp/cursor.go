@@ -7,8 +7,8 @@ import (
 	"github.com/creachadair/jrpc2"
 )
 
-// place is a position in a source with what surrounds it.
-type place struct {
+// cursor is a position in a source with what surrounds it.
+type cursor struct {
 	*source
 	index  *index
 	offset int
@@ -18,8 +18,8 @@ type place struct {
 	inValue bool
 }
 
-// placeAt returns the place of a request, or nil in a file that is not HCL.
-func (s *session) placeAt(r *jrpc2.Request) (*place, error) {
+// cursorAt returns the cursor of a request, or nil in a file that is not HCL.
+func (s *session) cursorAt(r *jrpc2.Request) (*cursor, error) {
 	var params positionParams
 	if err := r.UnmarshalParams(&params); err != nil {
 		return nil, err
@@ -31,21 +31,21 @@ func (s *session) placeAt(r *jrpc2.Request) (*place, error) {
 	x := s.index()
 	for _, found := range x.sources {
 		if found.document == d {
-			return newPlace(x, found, unit.offset(d.text, params.Position)), nil
+			return newCursor(x, found, unit.offset(d.text, params.Position)), nil
 		}
 	}
 	return nil, nil
 }
 
-func newPlace(x *index, s *source, offset int) *place {
-	p := &place{source: s, index: x, offset: offset, block: s.root.inside(offset)}
+func newCursor(x *index, s *source, offset int) *cursor {
+	p := &cursor{source: s, index: x, offset: offset, block: s.root.inside(offset)}
 	p.arg = p.block.argumentAt(offset)
 	p.inValue = p.arg != nil && p.arg.hasEqual && offset >= p.arg.value
 	return p
 }
 
-// quoted returns the string around the place.
-func (p *place) quoted() (q quoted, ok bool) {
+// quoted returns the string around the cursor.
+func (p *cursor) quoted() (q quoted, ok bool) {
 	if !p.inValue {
 		return q, false
 	}
@@ -57,8 +57,8 @@ func (p *place) quoted() (q quoted, ok bool) {
 	return q, false
 }
 
-// label returns the label around the place, its index, and its block.
-func (p *place) label() (b *block, number int, ok bool) {
+// label returns the label around the cursor, its index, and its block.
+func (p *cursor) label() (b *block, number int, ok bool) {
 	for _, b := range p.block.blocks {
 		for i, l := range b.labels {
 			if l.start <= p.offset && p.offset <= l.end {
@@ -69,8 +69,8 @@ func (p *place) label() (b *block, number int, ok bool) {
 	return nil, 0, false
 }
 
-// head returns the block whose kind is around the place.
-func (p *place) head() *block {
+// head returns the block whose kind is around the cursor.
+func (p *cursor) head() *block {
 	for _, b := range p.block.blocks {
 		if b.kindStart <= p.offset && p.offset <= b.kindStart+len(b.kind) {
 			return b
@@ -138,8 +138,8 @@ const (
 	sql
 )
 
-// code returns the language around the place.
-func (p *place) code() code {
+// code returns the language around the cursor.
+func (p *cursor) code() code {
 	if !p.inValue {
 		return noCode
 	}
@@ -163,7 +163,7 @@ func (p *place) code() code {
 }
 
 // names returns the kind of top-level block that the strings of an argument name, or "".
-func (p *place) names() string {
+func (p *cursor) names() string {
 	if p.arg == nil {
 		return ""
 	}
@@ -216,9 +216,9 @@ func inputsOf(d declared) (fields []field) {
 
 func (d declared) kindOf() string { return d.block.kind }
 
-// inputs returns what input (in a script) or args (in CEL) has at the place. A policy without tools
+// inputs returns what input (in a script) or args (in CEL) has at the cursor. A policy without tools
 // could see the inputs of every tool, so it has none here.
-func (p *place) inputs() (fields []field) {
+func (p *cursor) inputs() (fields []field) {
 	for b := p.block; b != nil; b = b.outer {
 		switch b.kind {
 		case "tool", "prompt", "resource_template":
@@ -235,8 +235,8 @@ func (p *place) inputs() (fields []field) {
 	return nil
 }
 
-// tested returns the tools and prompts that the test around the place calls.
-func (p *place) tested() (found []declared) {
+// tested returns the tools and prompts that the test around the cursor calls.
+func (p *cursor) tested() (found []declared) {
 	test := p.block.enclosing("test")
 	if test == nil {
 		return nil
@@ -249,8 +249,8 @@ func (p *place) tested() (found []declared) {
 	return found
 }
 
-// grants returns the grant blocks of the script around the place, such as http "crm".
-func (p *place) grants() (found []declared) {
+// grants returns the grant blocks of the script around the cursor, such as http "crm".
+func (p *cursor) grants() (found []declared) {
 	for b := p.block; b != nil; b = b.outer {
 		for _, inner := range b.blocks {
 			if inner.kind == "allow" {
