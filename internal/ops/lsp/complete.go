@@ -102,8 +102,8 @@ func (c *completer) complete() {
 		c.labels(b, number)
 		return
 	}
-	switch c.code() {
-	case script:
+	switch c.language() {
+	case javaScript, typeScript:
 		c.members(c.scriptScope())
 		return
 	case cel:
@@ -212,7 +212,7 @@ func (c *completer) labels(b *block, number int) {
 		}
 	case b.kind == "mock" && number == 0:
 		for _, tool := range c.tested() {
-			for _, g := range (&cursor{source: tool.source, index: c.index, block: tool.block}).grants() {
+			for _, g := range (&cursor{source: tool.source, owner: tool.source, index: c.index, block: tool.block}).grants() {
 				object := g.block.kind
 				if g.name() != "" {
 					object += "." + g.name()

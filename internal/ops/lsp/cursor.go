@@ -12,13 +12,17 @@ type cursor struct {
 	*source
 	index  *index
 	offset int
-	block  *block    // the innermost block
-	arg    *argument // nil outside of an argument
+	// owner is the tool file with block: the source itself, or the one that names the script file.
+	owner *source
+	block *block    // the innermost block, or the one whose argument names the script file
+	arg   *argument // nil outside of an argument
 	// inValue is set behind the equals sign of arg.
 	inValue bool
+	// file is set in a script file.
+	file *scriptFile
 }
 
-// cursorAt returns the cursor of a request, or nil in a file that is not HCL.
+// cursorAt returns the cursor of a request, or nil in a file that is neither HCL nor the script of a block.
 func (s *session) cursorAt(r *jrpc2.Request) (*cursor, error) {
 	var params positionParams
 	if err := r.UnmarshalParams(&params); err != nil {
@@ -34,11 +38,14 @@ func (s *session) cursorAt(r *jrpc2.Request) (*cursor, error) {
 			return newCursor(x, found, unit.offset(d.text, params.Position)), nil
 		}
 	}
+	if f := x.scriptFile(d); f != nil {
+		return f.cursor(x, unit.offset(d.text, params.Position)), nil
+	}
 	return nil, nil
 }
 
 func newCursor(x *index, s *source, offset int) *cursor {
-	p := &cursor{source: s, index: x, offset: offset, block: s.root.inside(offset)}
+	p := &cursor{source: s, index: x, offset: offset, owner: s, block: s.root.inside(offset)}
 	p.arg = p.block.argumentAt(offset)
 	p.inValue = p.arg != nil && p.arg.hasEqual && offset >= p.arg.value
 	return p
@@ -46,7 +53,7 @@ func newCursor(x *index, s *source, offset int) *cursor {
 
 // quoted returns the string around the cursor.
 func (p *cursor) quoted() (q quoted, ok bool) {
-	if !p.inValue {
+	if !p.inValue || p.file != nil {
 		return q, false
 	}
 	for _, q := range p.strings(p.arg) {
@@ -59,6 +66,9 @@ func (p *cursor) quoted() (q quoted, ok bool) {
 
 // label returns the label around the cursor, its index, and its block.
 func (p *cursor) label() (b *block, number int, ok bool) {
+	if p.file != nil {
+		return nil, 0, false
+	}
 	for _, b := range p.block.blocks {
 		for i, l := range b.labels {
 			if l.start <= p.offset && p.offset <= l.end {
@@ -71,6 +81,9 @@ func (p *cursor) label() (b *block, number int, ok bool) {
 
 // head returns the block whose kind is around the cursor.
 func (p *cursor) head() *block {
+	if p.file != nil {
+		return nil
+	}
 	for _, b := range p.block.blocks {
 		if b.kindStart <= p.offset && p.offset <= b.kindStart+len(b.kind) {
 			return b
@@ -128,43 +141,21 @@ func chain(text string, offset int, whole bool) (names []string, start int) {
 	return names, start
 }
 
-// code is the language of a value.
-type code int
-
-const (
-	noCode code = iota
-	script
-	cel
-	sql
-)
-
-// code returns the language around the cursor.
-func (p *cursor) code() code {
+// language returns the language around the cursor.
+func (p *cursor) language() language {
+	if p.file != nil {
+		return p.file.language
+	}
 	if !p.inValue {
 		return noCode
 	}
 	value := p.text[p.arg.value:min(p.arg.valueEnd, p.arg.value+16)]
-	if p.arg.name == "reason" && p.block.kind == "policy" && strings.HasPrefix(strings.TrimLeft(value, "<-"), "CEL") {
-		return cel
-	}
-	for _, a := range p.block.grammar.Arguments() {
-		if a.Name != p.arg.name || !a.Code {
-			continue
-		}
-		switch a.Name {
-		case "run", "dry_run":
-			return script
-		case "query":
-			return sql
-		}
-		return cel
-	}
-	return noCode
+	return languageOf(p.block, p.arg.name, value)
 }
 
 // names returns the kind of top-level block that the strings of an argument name, or "".
 func (p *cursor) names() string {
-	if p.arg == nil {
+	if p.arg == nil || p.file != nil {
 		return ""
 	}
 	return nameKind(p.block, p.arg.name)
@@ -222,9 +213,9 @@ func (p *cursor) inputs() (fields []field) {
 	for b := p.block; b != nil; b = b.outer {
 		switch b.kind {
 		case "tool", "prompt", "resource_template":
-			return inputsOf(declared{p.source, b})
+			return inputsOf(declared{p.owner, b})
 		case "policy", "limit":
-			for _, pattern := range p.stringsOf(b, "tools") {
+			for _, pattern := range p.owner.stringsOf(b, "tools") {
 				for _, tool := range p.index.named("tool", pattern) {
 					fields = append(fields, inputsOf(tool)...)
 				}
@@ -242,7 +233,7 @@ func (p *cursor) tested() (found []declared) {
 		return nil
 	}
 	for _, kind := range []string{"tool", "prompt"} {
-		if name := p.literal(test, kind); name != "" {
+		if name := p.owner.literal(test, kind); name != "" {
 			found = append(found, p.index.named(kind, name)...)
 		}
 	}
@@ -255,7 +246,7 @@ func (p *cursor) grants() (found []declared) {
 		for _, inner := range b.blocks {
 			if inner.kind == "allow" {
 				for _, grant := range inner.blocks {
-					found = append(found, declared{p.source, grant})
+					found = append(found, declared{p.owner, grant})
 				}
 			}
 		}

@@ -98,6 +98,12 @@ func newSource(path, uri, text string, project *Project) *source {
 	return &source{path: path, uri: uri, text: text, kind: kind, outline: outlineOf(text, kind), marks: sync.OnceValue(func() marks { return marksOf(text) })}
 }
 
+// newPlainSource returns a file that is not HCL: its outline is empty.
+func newPlainSource(path, uri, text string) *source {
+	empty := &outline{root: &block{}, ends: func() lineStarts { return nil }}
+	return &source{path: path, uri: uri, text: text, outline: empty, marks: sync.OnceValue(func() marks { return marksOf(text) })}
+}
+
 // span converts a range of offsets in the text.
 func (s *source) span(e encoding, start, end int) span {
 	m := s.marks()

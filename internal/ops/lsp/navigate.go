@@ -99,7 +99,7 @@ func (p *cursor) hover() (text string, start, end int) {
 	if p.arg == nil {
 		return "", 0, 0
 	}
-	if p.offset <= p.arg.nameEnd {
+	if p.file == nil && p.offset <= p.arg.nameEnd {
 		for _, a := range p.block.grammar.Arguments() {
 			if a.Name == p.arg.name {
 				return describe(p.block, a.Name).markdown(a.Name), p.arg.start, p.arg.nameEnd
@@ -138,8 +138,8 @@ func (m member) hover() string {
 // codePath returns the names of the expression at a place in code, where the last one starts, and the
 // scope; nil if there is none.
 func (p *cursor) codePath() (path []string, start int, s scope) {
-	switch p.code() {
-	case script:
+	switch p.language() {
+	case javaScript, typeScript:
 		s = p.scriptScope()
 	case cel:
 		s = p.celScope()
@@ -169,7 +169,7 @@ func (p *cursor) targets() (found []declared, start, end int) {
 			return found, q.start, q.end
 		}
 	}
-	if !p.inValue {
+	if !p.inValue || p.file != nil {
 		return nil, 0, 0
 	}
 	path, start := chain(p.text, p.offset, true)

@@ -23,7 +23,7 @@ func (s celScope) members(path []string) (found []member) {
 	switch {
 	case len(path) == 0:
 		for _, name := range slices.Sorted(maps.Keys(celMembers)) {
-			if name == "result" && s.literal(s.block, "on") != "result" || name == "content" && s.literal(s.block, "on") != "result" {
+			if name == "result" && s.owner.literal(s.block, "on") != "result" || name == "content" && s.owner.literal(s.block, "on") != "result" {
 				continue
 			}
 			found = append(found, member{name, blockDocs()["cel "+name]})
@@ -57,6 +57,15 @@ type scriptScope struct{ *cursor }
 func (p *cursor) scriptScope() scope { return scriptScope{p} }
 
 func (s scriptScope) members(path []string) (found []member) {
+	if s.file != nil {
+		if known, isContext := s.file.resolve(path); isContext {
+			if path = known; len(path) == 0 {
+				return slices.DeleteFunc(s.globals(), func(m member) bool { return !slices.Contains(contextMembers, m.name) })
+			}
+		} else {
+			path = known
+		}
+	}
 	if len(path) == 0 {
 		return s.globals()
 	}
@@ -146,7 +155,11 @@ func (s scriptScope) callable() (found []declared) {
 }
 
 func (s scriptScope) definition(path []string) []declared {
+	if s.file != nil {
+		path, _ = s.file.resolve(path)
+	}
 	switch {
+	case len(path) == 0:
 	case path[0] == "input" && len(path) > 1:
 		return fieldDeclarations(s.inputs(), path[1:])
 	case path[0] == "vars" && len(path) == 2:
