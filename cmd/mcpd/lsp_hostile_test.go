@@ -32,10 +32,10 @@ func TestLSP_hostileDocuments(t *testing.T) {
 			uri = `ROOT/mcpd.hcl`
 		}
 		ed.send(fmt.Sprintf(`{"method":"textDocument/didOpen","params":{"textDocument":{"uri":%q,"languageId":"hcl","version":%d,"text":%s}}}`, uri, i, encode(t, text)))
-		for _, method := range []string{"completion", "hover", "definition", "references", "documentSymbol", "formatting", "codeAction"} {
+		for _, method := range []string{"completion", "hover", "definition", "references", "documentSymbol", "formatting", "codeAction", "prepareRename", "rename"} {
 			for _, at := range positions {
-				params := fmt.Sprintf(`{"textDocument":{"uri":%q},"position":%s,"range":{"start":%[2]s,"end":%[2]s},"options":{}}`, uri, at)
-				if got := ed.request(id, "textDocument/"+method, params); got["error"] != nil {
+				params := fmt.Sprintf(`{"textDocument":{"uri":%q},"position":%s,"range":{"start":%[2]s,"end":%[2]s},"options":{},"newName":"new"}`, uri, at)
+				if got := ed.request(id, "textDocument/"+method, params); got["error"] != nil && !refused(got) {
 					t.Errorf("%s at %s of text %d %.60q: %v", method, at, i, text, got["error"])
 				}
 				id++
@@ -46,6 +46,60 @@ func TestLSP_hostileDocuments(t *testing.T) {
 	ed.send(`{"method":"textDocument/didOpen","params":{"textDocument":{"uri":"ROOT/tools.d/a.hcl","languageId":"hcl","version":9999,"text":""}}}`)
 	want := map[string]any{"uri": "ROOT/tools.d/a.hcl", "version": 9999.0, "diagnostics": []any{}}
 	for !cmp.Equal(ed.next(map[string]any{"method": "textDocument/publishDiagnostics"})["params"], any(want)) {
+	}
+	ed.request(id, "shutdown", "null")
+	if code := ed.close(); code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+	if log := ed.log.String(); strings.Contains(log, "panic") {
+		t.Errorf("the server recovered a panic:\n%s", log)
+	}
+}
+
+// refused reports whether the server refused a rename.
+func refused(response map[string]any) bool {
+	problem, _ := response["error"].(map[string]any)
+	return problem["code"] == -32803.0
+}
+
+// TestLSP_hostileScripts opens script files that no parser expects, and renames the tool that has them.
+func TestLSP_hostileScripts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeProjectFile(t, filepath.Join(dir, "tools.d/a.hcl"), "tool \"a\" {\n  input \"b\" { type = string }\n  allow {\n    call { tools = [\"a\"] }\n  }\n  run = file(\"a.ts\")\n}\n")
+	writeProjectFile(t, filepath.Join(dir, "tools.d/a.ts"), "")
+	ed := startLSP(t, dir)
+	ed.request(1, "initialize", `{"rootUri":"ROOT","capabilities":{}}`)
+	ed.send(`{"method":"textDocument/didOpen","params":{"textDocument":{"uri":"ROOT/tools.d/a.hcl","languageId":"hcl","version":1,"text":"tool \"a\" {\n  input \"b\" { type = string }\n  allow {\n    call { tools = [\"a\"] }\n  }\n  run = file(\"a.ts\")\n}\n"}}}`)
+	const name = 10_000
+	texts := []string{
+		"", "export", "export default", "export default (", "export default (a", "export default (a,", "export default ({", "export default (((((", "export default a =>", "export default async function* (a: {", "export default }",
+		"input", "input.", "input[", "input[\"b", "const {", "const { b", "const { b } =", "const { b } = input", "const { ...b } = input", "} = input", "tools", "tools.", "tools.a(", "tools.a({", "tools.a({ b", "tools.a({ ...", "tools[\"a\"",
+		"import './a.ts'; input.b", "import './../../../../etc/passwd'", "import './missing.ts'", "from './a.ts'", "`${input.b}`", "`${`${`${", "`", "}${", "/", "/*", "//", "\\u{", "interface I { b", "(a: I) => input",
+		strings.Repeat("input.b;", name), strings.Repeat("{ input: ", name), strings.Repeat("{ a, input: 1 }", name), strings.Repeat("a, input: b", name), strings.Repeat("const { b } = input;", name), strings.Repeat("tools.a({ b });", name), strings.Repeat("`${", 100) + "input.b",
+		"export default (input: " + strings.Repeat("{ b: ", 100), "export default (input: I) => {" + strings.Repeat("interface I { b: string }", name) + "}",
+	}
+	whole := "interface I { b: string }\nexport default async function (input: I, ctx) {\n  const { b }: I = input;\n  return await ctx.tools.a({ b: `${input.b}` }) + input['b'];\n}\n"
+	for i := range whole {
+		texts = append(texts, whole[:i])
+	}
+	id := 2
+	for i, text := range texts {
+		ed.send(fmt.Sprintf(`{"method":"textDocument/didOpen","params":{"textDocument":{"uri":"ROOT/tools.d/a.ts","languageId":"typescript","version":%d,"text":%s}}}`, i, encode(t, text)))
+		for _, at := range hostilePositions(text) {
+			for _, method := range []string{"completion", "hover", "definition", "references", "prepareRename", "rename"} {
+				if got := ed.request(id, "textDocument/"+method, fmt.Sprintf(`{"textDocument":{"uri":"ROOT/tools.d/a.ts"},"position":%s,"newName":"c"}`, at)); got["error"] != nil && !refused(got) {
+					t.Errorf("%s at %s of %.60q: %v", method, at, text, got["error"])
+				}
+				id++
+			}
+		}
+		for _, at := range []string{`{"line":0,"character":6}`, `{"line":1,"character":9}`} { // the tool and its input
+			if got := ed.request(id, "textDocument/rename", fmt.Sprintf(`{"textDocument":{"uri":"ROOT/tools.d/a.hcl"},"position":%s,"newName":"c"}`, at)); got["error"] != nil && !refused(got) {
+				t.Errorf("rename with %.60q: %v", text, got["error"])
+			}
+			id++
+		}
 	}
 	ed.request(id, "shutdown", "null")
 	if code := ed.close(); code != exitOK {
@@ -112,7 +166,7 @@ func TestLSP_hostileMessages(t *testing.T) {
 	}
 	methods := []string{
 		"textDocument/didOpen", "textDocument/didChange", "textDocument/didClose", "textDocument/didSave", "workspace/didChangeWatchedFiles", "$/cancelRequest", "initialized",
-		"textDocument/completion", "textDocument/hover", "textDocument/definition", "textDocument/references", "textDocument/documentSymbol", "textDocument/formatting", "textDocument/codeAction",
+		"textDocument/completion", "textDocument/hover", "textDocument/definition", "textDocument/references", "textDocument/documentSymbol", "textDocument/formatting", "textDocument/codeAction", "textDocument/prepareRename", "textDocument/rename",
 		"", "nothing", "rpc.serverInfo", strings.Repeat("m", 100_000),
 	}
 	params := []string{

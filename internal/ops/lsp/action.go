@@ -81,7 +81,7 @@ func (s *session) codeActions(_ context.Context, r *jrpc2.Request) (any, error) 
 		if f.diagnostic.Range.overlaps(params.Range) {
 			actions = append(actions, codeAction{
 				Title: f.title, Kind: quickFix, Diagnostics: []diagnostic{f.diagnostic}, IsPreferred: true,
-				Edit: workspaceEdit{map[string][]textEdit{d.uri: {f.edit}}},
+				Edit: workspaceEdit{Changes: map[string][]textEdit{d.uri: {f.edit}}},
 			})
 		}
 	}

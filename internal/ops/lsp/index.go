@@ -43,6 +43,8 @@ type source struct {
 type index struct {
 	unit    encoding
 	sources []*source // by path
+	// jsonFiles are the paths of the tool files in HCL's JSON syntax.
+	jsonFiles []string
 }
 
 // index returns the current index. It reads only the files that have changed since the last call.
@@ -75,9 +77,16 @@ func (s *session) index() *index {
 	if info, err := os.Lstat(project.Config); err == nil {
 		add(project.Config, info)
 	}
-	walkTools(project.Tools, add)
+	var jsonFiles []string
+	walkTools(project.Tools, func(path string, info fs.FileInfo) {
+		if strings.HasSuffix(path, ".json") {
+			jsonFiles = append(jsonFiles, path)
+			return
+		}
+		add(path, info)
+	})
 	s.sources = current
-	return &index{unit, slices.SortedFunc(maps.Values(current), func(a, b *source) int { return cmp.Compare(a.path, b.path) })}
+	return &index{unit, slices.SortedFunc(maps.Values(current), func(a, b *source) int { return cmp.Compare(a.path, b.path) }), jsonFiles}
 }
 
 // documentSource returns the source of a document. The caller holds indexing.
@@ -128,7 +137,7 @@ func walkTools(folder string, add func(path string, info fs.FileInfo)) {
 			if strings.Count(path[len(folder):], string(filepath.Separator)) > maxIndexDepth {
 				return fs.SkipDir
 			}
-		case strings.HasSuffix(path, ".hcl"):
+		case strings.HasSuffix(path, ".hcl") || strings.HasSuffix(path, ".hcl.json"):
 			if info, err := os.Lstat(path); err == nil {
 				add(path, info)
 			}
@@ -221,30 +230,55 @@ func (s *source) strings(a *argument) (found []quoted) {
 	if a == nil {
 		return nil
 	}
+	for _, t := range s.valueTokens(a) {
+		if t.text[0] != '"' {
+			continue
+		}
+		inner := t.end
+		if t.end > t.start+1 && s.text[t.end-1] == '"' {
+			inner--
+		}
+		found = append(found, quoted{s.text[t.start+1 : inner], t.start + 1, inner})
+	}
+	return found
+}
+
+// valueTokens splits the value of an argument into tokens. A string or a heredoc is one token.
+func (s *source) valueTokens(a *argument) (tokens []token) {
 	o := &outliner{text: s.text, at: a.value, top: hclfile.FileGrammar(s.kind), ends: s.ends}
 	for o.at < a.valueEnd {
 		at := o.at
+		kind := signToken
 		switch c := s.text[at]; {
+		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
+			o.at++
+			continue
 		case c == '"':
-			end := o.stringEnd(at)
-			inner := end
-			if end > at+1 && s.text[end-1] == '"' {
-				inner--
-			}
-			found = append(found, quoted{s.text[at+1 : inner], at + 1, inner})
-			o.at = end
+			kind, o.at = stringToken, o.stringEnd(at)
 		case c == '<':
 			if end, ok := o.heredocEnd(at); ok {
-				o.at = end
+				kind, o.at = stringToken, end
 			} else {
 				o.at++
 			}
 		case o.skipComment():
+			kind = commentToken
+		case isWordByte(c) && c != '-':
+			kind = numberToken
+			if isWordStart(c) {
+				kind = wordToken
+			}
+			for o.at < a.valueEnd && isWordByte(s.text[o.at]) {
+				o.at++
+			}
 		default:
 			o.at++
 		}
+		end := min(o.at, a.valueEnd)
+		member := kind == wordToken && len(tokens) > 0 && tokens[len(tokens)-1].text == "."
+		tokens = append(tokens, token{kind: kind, start: at, end: end, text: s.text[at:end], member: member})
 	}
-	return found
+	return tokens
 }
 
 // stringsOf returns the texts of the strings of an argument.

@@ -105,6 +105,9 @@ type session struct {
 	indexing sync.Mutex
 	sources  map[string]*source
 
+	// renames lets one rename at a time check the files.
+	renames sync.Mutex
+
 	mu        sync.Mutex
 	documents map[string]*document // by path
 	size      int                  // of all documents, in bytes
@@ -148,6 +151,8 @@ func (s *session) Assign(_ context.Context, method string) jrpc2.Handler {
 		"textDocument/definition":         (*session).definition,
 		"textDocument/references":         (*session).references,
 		"textDocument/codeAction":         (*session).codeActions,
+		"textDocument/prepareRename":      (*session).prepareRename,
+		"textDocument/rename":             (*session).rename,
 	}[method]
 	if h == nil {
 		return nil
@@ -215,6 +220,10 @@ func (s *session) initialize(_ context.Context, r *jrpc2.Request) (any, error) {
 	if slices.Contains(params.Capabilities.General.PositionEncodings, string(utf8s)) {
 		unit = utf8s
 	}
+	var rename any = true
+	if params.Capabilities.TextDocument.Rename.PrepareSupport {
+		rename = renameOptions{Prepare: true}
+	}
 	s.mu.Lock()
 	s.started, s.client, s.root, s.project, s.unit = true, params, root, project, unit
 	s.mu.Unlock()
@@ -223,7 +232,7 @@ func (s *session) initialize(_ context.Context, r *jrpc2.Request) (any, error) {
 	return initializeResult{
 		Capabilities: serverCapabilities{
 			PositionEncoding: string(unit), TextDocumentSync: syncOptions{OpenClose: true, Change: incremental},
-			Formatting: true, DocumentSymbol: true, Hover: true, Definition: true, References: true,
+			Formatting: true, DocumentSymbol: true, Hover: true, Definition: true, References: true, Rename: rename,
 			CodeAction: codeActionOptions{[]string{quickFix}}, CompletionProvider: completionOptions{[]string{".", `"`}},
 		},
 		ServerInfo: serverInfo{s.options.Name, s.options.Version},

@@ -41,6 +41,9 @@ type initializeParams struct {
 			DocumentSymbol struct {
 				Hierarchical bool `json:"hierarchicalDocumentSymbolSupport"`
 			} `json:"documentSymbol"`
+			Rename struct {
+				PrepareSupport bool `json:"prepareSupport"`
+			} `json:"rename"`
 			Completion struct {
 				CompletionItem struct {
 					SnippetSupport bool `json:"snippetSupport"`
@@ -48,6 +51,9 @@ type initializeParams struct {
 			} `json:"completion"`
 		} `json:"textDocument"`
 		Workspace struct {
+			WorkspaceEdit struct {
+				DocumentChanges bool `json:"documentChanges"`
+			} `json:"workspaceEdit"`
 			DidChangeWatchedFiles struct {
 				DynamicRegistration bool `json:"dynamicRegistration"`
 			} `json:"didChangeWatchedFiles"`
@@ -73,6 +79,7 @@ type serverCapabilities struct {
 	Hover              bool              `json:"hoverProvider"`
 	Definition         bool              `json:"definitionProvider"`
 	References         bool              `json:"referencesProvider"`
+	Rename             any               `json:"renameProvider"` // renameOptions, or true
 	CodeAction         codeActionOptions `json:"codeActionProvider"`
 	CompletionProvider completionOptions `json:"completionProvider"`
 }
@@ -111,7 +118,33 @@ type codeAction struct {
 }
 
 type workspaceEdit struct {
-	Changes map[string][]textEdit `json:"changes"`
+	Changes         map[string][]textEdit `json:"changes,omitempty"`
+	DocumentChanges []documentChange      `json:"documentChanges,omitempty"`
+}
+
+type documentChange struct {
+	TextDocument versionedDocument `json:"textDocument"`
+	Edits        []textEdit        `json:"edits"`
+}
+
+// versionedDocument has no version if the document is not open.
+type versionedDocument struct {
+	URI     string `json:"uri"`
+	Version *int32 `json:"version"`
+}
+
+type renameOptions struct {
+	Prepare bool `json:"prepareProvider"`
+}
+
+type renameParams struct {
+	positionParams
+	NewName string `json:"newName"`
+}
+
+type renameRange struct {
+	Range       span   `json:"range"`
+	Placeholder string `json:"placeholder"`
 }
 
 type completionOptions struct {

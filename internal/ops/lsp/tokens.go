@@ -27,6 +27,8 @@ type token struct {
 	text       string
 	// member is set if the word follows a dot.
 	member bool
+	// hole is set for the part of a template before ${.
+	hole bool
 }
 
 // language is the language of code.
@@ -81,7 +83,7 @@ func scriptTokens(text string, start, end int, ts bool) (tokens []token, complet
 		case t.Kind == syntax.Operand:
 			kind = numberToken
 		}
-		tokens = append(tokens, token{kind, t.Start, t.End, text[t.Start:t.End], t.Member})
+		tokens = append(tokens, token{kind, t.Start, t.End, text[t.Start:t.End], t.Member, kind == stringToken && t.Kind == syntax.Open})
 	}
 }
 
@@ -144,7 +146,7 @@ func (t *tokenizer) step() {
 
 func (t *tokenizer) add(kind tokenKind, start int) {
 	member := kind == wordToken && len(t.tokens) > 0 && t.tokens[len(t.tokens)-1].text == "."
-	t.tokens = append(t.tokens, token{kind, start, t.at, t.text[start:t.at], member})
+	t.tokens = append(t.tokens, token{kind: kind, start: start, end: t.at, text: t.text[start:t.at], member: member})
 }
 
 // skipTo moves to the next stop, or to the end.
