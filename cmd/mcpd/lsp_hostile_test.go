@@ -32,7 +32,7 @@ func TestLSP_hostileDocuments(t *testing.T) {
 			uri = `ROOT/mcpd.hcl`
 		}
 		ed.send(fmt.Sprintf(`{"method":"textDocument/didOpen","params":{"textDocument":{"uri":%q,"languageId":"hcl","version":%d,"text":%s}}}`, uri, i, encode(t, text)))
-		for _, method := range []string{"completion", "hover", "definition", "references", "documentSymbol", "formatting", "codeAction", "prepareRename", "rename"} {
+		for _, method := range []string{"completion", "hover", "definition", "references", "documentSymbol", "formatting", "codeAction", "prepareRename", "rename", "semanticTokens/full", "semanticTokens/range", "codeLens"} {
 			for _, at := range positions {
 				params := fmt.Sprintf(`{"textDocument":{"uri":%q},"position":%s,"range":{"start":%[2]s,"end":%[2]s},"options":{},"newName":"new"}`, uri, at)
 				if got := ed.request(id, "textDocument/"+method, params); got["error"] != nil && !refused(got) {
@@ -166,7 +166,7 @@ func TestLSP_hostileMessages(t *testing.T) {
 	}
 	methods := []string{
 		"textDocument/didOpen", "textDocument/didChange", "textDocument/didClose", "textDocument/didSave", "workspace/didChangeWatchedFiles", "$/cancelRequest", "initialized",
-		"textDocument/completion", "textDocument/hover", "textDocument/definition", "textDocument/references", "textDocument/documentSymbol", "textDocument/formatting", "textDocument/codeAction", "textDocument/prepareRename", "textDocument/rename",
+		"textDocument/completion", "textDocument/hover", "textDocument/definition", "textDocument/references", "textDocument/documentSymbol", "textDocument/formatting", "textDocument/codeAction", "textDocument/prepareRename", "textDocument/rename", "textDocument/semanticTokens/full", "textDocument/semanticTokens/range", "textDocument/codeLens",
 		"", "nothing", "rpc.serverInfo", strings.Repeat("m", 100_000),
 	}
 	params := []string{

@@ -82,6 +82,40 @@ type serverCapabilities struct {
 	Rename             any               `json:"renameProvider"` // renameOptions, or true
 	CodeAction         codeActionOptions `json:"codeActionProvider"`
 	CompletionProvider completionOptions `json:"completionProvider"`
+	SemanticTokens     semanticOptions   `json:"semanticTokensProvider"`
+	CodeLens           struct{}          `json:"codeLensProvider"`
+}
+
+type semanticOptions struct {
+	Legend semanticLegend `json:"legend"`
+	Full   bool           `json:"full"`
+	Range  bool           `json:"range"`
+}
+
+type semanticLegend struct {
+	TokenTypes     []string `json:"tokenTypes"`
+	TokenModifiers []string `json:"tokenModifiers"`
+}
+
+// semanticParams has no range if the tokens of the whole document are meant.
+type semanticParams struct {
+	documentParams
+	Range *span `json:"range"`
+}
+
+type semanticTokens struct {
+	Data []uint32 `json:"data"`
+}
+
+type codeLens struct {
+	Range   span    `json:"range"`
+	Command command `json:"command"`
+}
+
+type command struct {
+	Title     string `json:"title"`
+	Command   string `json:"command"`
+	Arguments []any  `json:"arguments"`
 }
 
 type syncOptions struct {
