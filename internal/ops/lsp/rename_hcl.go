@@ -10,6 +10,7 @@ import (
 // toolReferences edits the references to the tool in a tool file or the config file.
 func (r *renaming) toolReferences(s *source) {
 	s.root.each(func(b *block) {
+		r.codeInTest(s, b)
 		if b == r.tool.block {
 			r.edit(s, b.labels[0].start, b.labels[0].end, r.to)
 		}
@@ -18,6 +19,12 @@ func (r *renaming) toolReferences(s *source) {
 		}
 		for i := range b.arguments {
 			switch a := &b.arguments[i]; {
+			case b.kind == "expect" && a.name == "calls":
+				for _, q := range s.strings(a) {
+					if q.text == "tools "+r.from {
+						r.edit(s, q.start+len("tools "), q.end, r.to)
+					}
+				}
 			case nameKind(b, a.name) == "tool", b.kind == "audit" && a.name == "capture":
 				r.toolNames(s, b, a)
 			default:
@@ -154,13 +161,71 @@ func unquote(t token) (text string, ok bool) {
 	return t.text[1 : len(t.text)-1], true
 }
 
+// codeInTest fails if a test gives a tool that is not in the files, such as run_code, a text that has
+// the name of the tool: the text may be code that calls it.
+func (r *renaming) codeInTest(s *source, b *block) {
+	if b.kind != "test" || b.outer.outer != nil {
+		return
+	}
+	called, a := s.literal(b, "tool"), b.argument("input")
+	if a == nil || called == "" || len(r.index.named("tool", called)) > 0 {
+		return
+	}
+	for _, t := range s.valueTokens(a) {
+		if t.kind == stringToken && hasWord(t.text, r.tool.name()) {
+			r.fail(s, t.start, "the test gives %s a text with the name %s", called, r.tool.name())
+		}
+	}
+}
+
+// hasWord reports whether a text has a word that is not part of a longer one.
+func hasWord(text, word string) bool {
+	for at := 0; ; {
+		i := strings.Index(text[at:], word)
+		if i < 0 {
+			return false
+		}
+		start, end := at+i, at+i+len(word)
+		if (start == 0 || !isWordByte(text[start-1])) && (end == len(text) || !isWordByte(text[end])) {
+			return true
+		}
+		at = end
+	}
+}
+
+// invalidInput edits the pointers to the input in the expected message of a test. The messages of
+// INVALID_INPUT are those of mcpd, and name inputs as in "/id is missing".
+func (r *renaming) invalidInput(s *source, test *block) {
+	for _, b := range test.blocks {
+		a := b.argument("message_matches")
+		if b.kind != "expect" || a == nil || s.literal(b, "error") != "INVALID_INPUT" {
+			continue
+		}
+		for _, q := range s.strings(a) {
+			for at := 0; ; {
+				i := strings.Index(q.text[at:], "/"+r.from)
+				if i < 0 {
+					break
+				}
+				start := at + i + 1
+				at = start + len(r.from)
+				if at == len(q.text) || !isWordByte(q.text[at]) {
+					r.edit(s, q.start+start, q.start+at, r.to)
+				}
+			}
+		}
+	}
+}
+
 // inputReferences edits the references to the input in a tool file or the config file.
 func (r *renaming) inputReferences(s *source) {
 	s.root.each(func(b *block) {
 		if b == r.input {
 			r.edit(s, b.labels[0].start, b.labels[0].end, r.to)
 		}
+		r.codeInTest(s, b)
 		if b.kind == "test" && b.outer.outer == nil && s.literal(b, "tool") == r.tool.name() {
+			r.invalidInput(s, b)
 			if a := b.argument("input"); a != nil {
 				r.testInput(s, a)
 			}

@@ -19,9 +19,10 @@ type renamedScript struct {
 	// input and context are the names of the input and of the context; context is "" in an inline
 	// script. A module has both names and the names of globals.
 	input, context string
-	// body is the index of the token after the parameters of a module, and 0 for other scripts.
-	body     int
-	imported bool
+	// parameters and body are the indexes of the first parameter of a module, and of the token after
+	// all of them. They are 0 for other scripts.
+	parameters, body int
+	imported         bool
 }
 
 // maxImports bounds the files that one script imports.
@@ -81,33 +82,39 @@ func (r *renaming) tokenize(script *renamedScript, start, end int, l language) {
 	}
 	if start == 0 && script.source != script.owner && !script.imported {
 		script.input, script.context, _ = parameters(script.tokens)
-		script.body = bodyOf(script.tokens)
+		script.parameters, script.body = parameterRange(script.tokens)
 	}
 }
 
-// bodyOf returns the index of the token after the parameters of the default export, or 0.
-func bodyOf(tokens []token) int {
-	at := slices.IndexFunc(tokens, func(t token) bool { return t.text == "default" })
+// parameterRange returns the indexes of the first parameter of the default export, and of the token
+// after all of them; 0 if there are none.
+func parameterRange(tokens []token) (start, end int) {
+	at := slices.IndexFunc(tokens, func(t token) bool { return t.text == "default" && t.kind == keywordToken })
 	if at < 1 || tokens[at-1].text != "export" {
-		return 0
+		return 0, 0
 	}
 	depth := 0
 	for i := at + 1; i < len(tokens); i++ {
-		switch tokens[i].text {
-		case "(":
-			depth++
-		case ")":
+		switch t := tokens[i]; {
+		case t.text == "(":
+			if depth++; start == 0 {
+				start = i + 1
+			}
+		case t.text == ")":
 			if depth--; depth == 0 {
-				return i + 1
+				return start, i + 1
 			}
-		case "=>":
-			if depth == 0 {
-				return i + 1
-			}
+		case t.text == "=>" && depth == 0: // the only parameter has no parentheses
+			return i - 1, i
+		case (t.text == "{" || t.text == ";") && depth == 0:
+			return 0, 0
 		}
 	}
-	return 0
+	return 0, 0
 }
+
+// isParameter reports whether a token is among the parameters of a module.
+func (s *renamedScript) isParameter(i int) bool { return s.parameters <= i && i < s.body }
 
 // imports calls visit for a script and the files that it imports.
 func (r *renaming) imports(script *renamedScript, visit func(*renamedScript)) {
@@ -193,7 +200,7 @@ func (r *renaming) editMember(s *renamedScript, name token, kind memberKind, at 
 func (r *renaming) eachTool(s *renamedScript, visit func(name token, kind memberKind, at int)) {
 	for i, t := range s.tokens {
 		switch {
-		case t.kind != wordToken || i < s.body:
+		case t.kind != wordToken || s.isParameter(i):
 			continue
 		case s.context != "" && t.text == s.context && !t.member && !s.isKey(i):
 			if _, kind := r.memberAfter(s.tokens, i); kind != dotMember {
@@ -284,19 +291,17 @@ func (r *renaming) inputInScript(script *renamedScript) {
 
 // ownInput edits input.NAME, and NAME in patterns that take the input apart.
 func (r *renaming) ownInput(s *renamedScript) {
-	if s.body > 0 && s.input == "" {
-		if open := slices.IndexFunc(s.tokens[:s.body], func(t token) bool { return t.text == "(" }); open >= 0 && open+1 < s.body && s.tokens[open+1].text == "{" {
-			r.keys(s, open+1, true)
-			r.typeAfter(s, s.closing(open+1)+1)
-		}
+	if s.body > 0 && s.tokens[s.parameters].text == "{" {
+		r.keys(s, s.parameters, true)
+		r.typeAfter(s, s.closing(s.parameters)+1)
 	}
 	for i, t := range s.tokens {
-		isParameter := t.text == s.input && s.input != ""
-		if t.kind != wordToken || t.member || s.isKey(i) || t.text != "input" && !isParameter {
+		isInput := t.text == s.input && s.input != ""
+		if t.kind != wordToken || t.member || s.isKey(i) || t.text != "input" && !isInput {
 			continue
 		}
-		if i < s.body {
-			if isParameter {
+		if s.isParameter(i) {
+			if isInput {
 				r.typeAfter(s, i+1)
 			}
 			continue

@@ -138,6 +138,8 @@ func TestRename_refuses(t *testing.T) {
 		"context passed on": {caller + "file(\"x.js\") }\n-- x.js --\nexport default (input, ctx) => help(ctx);\n", "x.js:1: the context is passed on"},
 		"import":            {caller + "file(\"x.js\") }\n-- x.js --\nimport './y.ts';\n-- y.ts --\nf(tools)\n", "y.ts:1: the name of the tool is computed"},
 
+		"code of a test": {tool + "test \"x\" {\n  tool = \"run_code\"\n  input = { code = \"return t()\" }\n}", "a.hcl:4: the test gives run_code a text with the name t"},
+
 		"input as a whole":      {input + `"return JSON.stringify(input)" }`, "a.hcl:2: the input is used as a whole"},
 		"input computed":        {input + `"return input[key]" }`, "a.hcl:2: the input is used as a whole here, or its member is computed"},
 		"input rest":            {input + `"const { ...all } = input;" }`, "a.hcl:2: the members are computed"},
