@@ -39,22 +39,30 @@ func (r TestResult) Passed() bool { return len(r.Failures) == 0 }
 // returns their results in the order of the files. Mocks replace the network, and no hook fires. It
 // runs only the tests that wanted selects by name and target; nil selects all.
 func (s *Server) RunTests(ctx context.Context, wanted func(name, target string) bool) ([]TestResult, error) {
+	return s.runServing(ctx, func(c *catalog.Catalog, i int) bool {
+		_, target := catalog.TestTarget(&c.Tests[i])
+		return wanted == nil || wanted(c.Tests[i].Name, target)
+	})
+}
+
+// RunTestsSince is RunTests for the tests whose block, item or policies are not those of an earlier
+// snapshot, and for those that also selects by name. Without a snapshot it runs all tests.
+func (i inside) RunTestsSince(ctx context.Context, before *Snapshot, also func(name string) bool) ([]TestResult, error) {
+	return i.server.runServing(ctx, func(c *catalog.Catalog, n int) bool {
+		return before == nil || also(c.Tests[n].Name) || !before.catalog.SameTest(c, n)
+	})
+}
+
+// runServing runs the selected tests of the serving snapshot.
+func (s *Server) runServing(ctx context.Context, wanted func(c *catalog.Catalog, i int) bool) ([]TestResult, error) {
 	snap, err := s.ensureLoaded(ctx)
 	if err != nil {
 		return nil, err
 	}
-	tests := snap.catalog
-	s.ensureStages(tests)
-	return s.runTests(ctx, tests, tooltest.AtOnce(false), func(i int) bool {
-		_, target := catalog.TestTarget(&tests.Tests[i])
-		return wanted == nil || wanted(tests.Tests[i].Name, target)
-	}), nil
-}
-
-func (s *Server) ensureStages(c *catalog.Catalog) {
 	s.loading.Lock()
-	defer s.loading.Unlock()
-	s.builder.EnsureStages(c, s.goTools)
+	s.builder.EnsureStages(snap.catalog, s.goTools)
+	s.loading.Unlock()
+	return s.runTests(ctx, snap.catalog, tooltest.AtOnce(false), func(i int) bool { return wanted(snap.catalog, i) }), nil
 }
 
 // runTests runs the selected tests of a catalog, at most limit at once.
@@ -88,13 +96,9 @@ func (s *Server) runTest(ctx context.Context, c *catalog.Catalog, i int) TestRes
 		},
 		Decided: func(policy string, decision policylang.Outcome) { policies[policy] = decision.String() },
 	})
-	outcome := tooltest.Outcome{Value: result.Value, Content: result.Content, Reply: result.Reply}
-	if err := result.Err; err != nil {
-		outcome = tooltest.Outcome{Code: string(err.Code), Message: err.Message, DeniedBy: err.DeniedBy, Cause: err.Cause}
-	}
 	return TestResult{
 		Name: test.Name, Kind: k, Target: target, Range: test.NameRange, Policies: policies,
-		Failures: tooltest.Judge(&test.Expect, outcome, mocks), Notes: tooltest.Notes(mocks), Took: s.options.Now().Sub(start),
+		Failures: tooltest.Judge(&test.Expect, tooltest.OutcomeOf(result), mocks), Notes: tooltest.Notes(mocks), Took: s.options.Now().Sub(start),
 	}
 }
 

@@ -66,6 +66,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/privdiff"
 	"github.com/mcpd/mcpd/internal/ops/audit"
+	"github.com/mcpd/mcpd/internal/ops/recent"
 )
 
 // Server is the McpServer of RFC-0001 (section 7). It is safe for concurrent use.
@@ -379,8 +380,9 @@ func (i inside) State() (state.Store, error) { return i.server.states.Open() }
 // States returns what opens the state store, and knows the servers that share it.
 func (i inside) States() *state.Lazy { return i.server.states }
 
-// Outcomes counts the calls that have ended by their outcome.
+// Outcomes counts the calls that have ended by their outcome, and Recent has the last ones.
 func (i inside) Outcomes() map[string]uint64 { return i.server.pipeline.Outcomes() }
+func (i inside) Recent() *recent.Ring        { return i.server.pipeline.Recent() }
 
 // Secret returns the value of a secret, and Metrics where to count; nil without telemetry.
 func (i inside) Secret(ctx context.Context, name string) (string, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/federation"
+	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -152,7 +153,7 @@ func (s *Server) Probe(ctx context.Context) error {
 	if program == nil {
 		return fmt.Errorf("probe: %w", problems)
 	}
-	out, err := s.options.Scripts.Executor.Run(ctx, scripting.Call{Program: program}, denyHost{})
+	out, err := s.options.Scripts.Executor.Run(ctx, scripting.Call{Program: program}, &host.RunHost{Brokers: s.brokers}) // nothing is granted
 	switch {
 	case err == nil && out.Result != nil, errors.Is(err, scripting.ErrOverloaded):
 		return nil
@@ -165,12 +166,4 @@ func (s *Server) Probe(ctx context.Context) error {
 	default:
 		return errors.New("probe: the empty script has no result")
 	}
-}
-
-// denyHost is the host of a script without grants.
-type denyHost struct{}
-
-// Do rejects every call.
-func (denyHost) Do(context.Context, int, string, []byte) ([]byte, error) {
-	return nil, &scripting.HostError{Code: scripting.NotGranted, Message: "a probe is granted nothing"}
 }

@@ -349,9 +349,11 @@ func TestTarget(test *definition.Test) (k Kind, target string) {
 // Tested reports whether test i of next has already passed in the serving catalog c, which may be
 // nil, with the same item and policies.
 func (c *Catalog) Tested(next *Catalog, i int) bool {
-	if c == nil || !c.Reload.RequireTests {
-		return false
-	}
+	return c != nil && c.Reload.RequireTests && c.SameTest(next, i)
+}
+
+// SameTest reports whether test i of next is in c, too, with the same item and policies.
+func (c *Catalog) SameTest(next *Catalog, i int) bool {
 	before := slices.IndexFunc(c.Tests, func(t definition.Test) bool { return t.Hash == next.Tests[i].Hash })
 	if before < 0 {
 		return false

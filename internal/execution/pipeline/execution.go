@@ -173,6 +173,9 @@ func (x *execution) finish(ctx context.Context, result call.Result, err *call.Er
 	}
 	result.Revision, result.CallID = x.catalog.Revision, x.id
 	x.fireLast(ctx, result)
+	if x.pipeline.recent.Recording() {
+		x.pipeline.recent.Add(x.recentCall(result))
+	}
 	x.observe(result)
 	x.pipeline.calls.Add(1)
 	if config := x.catalog.Definitions.Config; config != nil && config.Report != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/redact"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/execution/hooks"
+	"github.com/mcpd/mcpd/internal/ops/recent"
 )
 
 // methods are the MCP methods of the kinds, for traces (Semantic conventions for MCP) and the audit
@@ -93,6 +94,25 @@ func (x *execution) observe(result call.Result) {
 		name = x.entry.Name
 	}
 	metrics.CallEnded(x.eventKind(), name, string(x.req.Via), outcome, x.pipeline.options.Now().Sub(x.startTime))
+}
+
+// recentCall returns the call for [Pipeline.Recent].
+func (x *execution) recentCall(result call.Result) recent.Call {
+	now, caller := x.pipeline.options.Now(), &x.req.Caller
+	c := recent.Call{
+		Time: now, Duration: now.Sub(x.startTime), CallID: x.id, RootID: x.root, ParentID: x.position.ParentID(), Depth: x.position.Depth(),
+		Kind: x.eventKind(), Name: x.name(), Principal: caller.Principal.ID, Issuer: caller.Principal.Issuer, AuthKind: string(caller.Principal.Kind),
+		Agent: caller.Agent.AgentID, Via: string(x.req.Via), Listener: caller.Source.Listener, Outcome: x.outcomeOf(result), Cached: x.cached,
+		RequestID: caller.Agent.RequestID, Revision: x.catalog.Revision,
+	}
+	c.TraceID, _ = x.span.IDs()
+	if x.entry == nil && x.req.Kind == call.Resources {
+		c.Name = "" // an unknown URI may contain arguments
+	}
+	if result.Err != nil {
+		c.DeniedBy = result.Err.DeniedBy
+	}
+	return c
 }
 
 // fire calls the Go hooks and queues the hooks in files, in order. It encodes the event only if a

@@ -36,6 +36,7 @@ import (
 	"github.com/mcpd/mcpd/internal/execution/ratelimit"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/ops/audit"
+	"github.com/mcpd/mcpd/internal/ops/recent"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -50,6 +51,7 @@ type Pipeline struct {
 	inFlight workqueue.Calls
 	// capacity has the slots for concurrent calls.
 	capacity           workqueue.Shares
+	recent             recent.Ring
 	calls, failedCalls atomic.Uint64
 	ended              [len(countedOutcomes)]atomic.Uint64 // calls by outcome; only for reports
 }
@@ -123,6 +125,9 @@ func (p *Pipeline) Outcomes() map[string]uint64 {
 	}
 	return counts
 }
+
+// Recent has the last calls. It records none until it is started.
+func (p *Pipeline) Recent() *recent.Ring { return &p.recent }
 
 // StopAccepting rejects new calls from now on. It reports whether this is the first time.
 func (p *Pipeline) StopAccepting() bool { return p.inFlight.StartDrain() }

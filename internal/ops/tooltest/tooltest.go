@@ -37,6 +37,14 @@ type Outcome struct {
 	Value, Content, Reply json.RawMessage
 }
 
+// OutcomeOf returns the outcome of a call with a result.
+func OutcomeOf(result call.Result) Outcome {
+	if err := result.Err; err != nil {
+		return Outcome{Code: string(err.Code), Message: err.Message, DeniedBy: err.DeniedBy, Cause: err.Cause}
+	}
+	return Outcome{Value: result.Value, Content: result.Content, Reply: result.Reply}
+}
+
 // Judge returns the unmet expectations of a test, in words for its author. The test
 // passed if there are none.
 func Judge(want *definition.Expect, got Outcome, mocks *host.Mocks) []string {
