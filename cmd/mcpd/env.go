@@ -56,6 +56,10 @@ type streams struct {
 	// color reports whether stderr is a terminal that may show colors: NO_COLOR is
 	// unset and TERM is not "dumb".
 	color bool
+	// raw makes the terminal of stdin pass on each key at once, without showing it, until
+	// restore is called. size returns the width and the height of the terminal of stdout.
+	raw  func() (restore func() error, err error)
+	size func() (width, height int, err error)
 }
 
 // variables is the environment of the process.
@@ -154,6 +158,11 @@ func processStreams() streams {
 		stdinIsTerminal:  term.IsTerminal(int(os.Stdin.Fd())),
 		stdoutIsTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 		color:            !noColor && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(os.Stderr.Fd())),
+		raw: func() (restore func() error, err error) {
+			before, err := term.MakeRaw(int(os.Stdin.Fd()))
+			return func() error { return term.Restore(int(os.Stdin.Fd()), before) }, err
+		},
+		size: func() (width, height int, err error) { return term.GetSize(int(os.Stdout.Fd())) },
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/internal/ops/watch"
 	"github.com/mcpd/mcpd/serve"
 )
 
@@ -116,36 +114,6 @@ func (f *projectFlags) setFiles(e env, o *engine.Options) error {
 	o.Files.Config, o.Files.ConfigPath = engine.Dir(e.resolve(filepath.Dir(f.config))), filepath.ToSlash(filepath.Clean(f.config))
 	o.Files.LockPath = e.resolve(f.lockPath())
 	return nil
-}
-
-// roots returns the directories to watch.
-func (f *projectFlags) roots(e env) []string {
-	if f.folder(e) != nil {
-		return nil
-	}
-	return []string{f.tools}
-}
-
-// watched returns the options of a watcher of the files.
-func (f *projectFlags) watched(e env, logger *slog.Logger) watch.Options {
-	return watch.Options{
-		Roots: f.roots(e), Files: []string{f.config, f.lockPath()}, Globs: []string{filepath.Join(filepath.Dir(f.config), "*.mcpdvars")},
-		Skip: func(name string) bool { return name == ".git" }, Logger: logger,
-	}
-}
-
-// changeOf converts a change of the watcher to paths relative to the tools directory.
-func (f *projectFlags) changeOf(seen watch.Change) engine.Change {
-	change := engine.Change{All: seen.Rescan}
-	for _, name := range seen.Paths {
-		relative, err := filepath.Rel(f.tools, name)
-		if err == nil && relative != ".." && !strings.HasPrefix(relative, ".."+string(filepath.Separator)) {
-			change.Paths = append(change.Paths, filepath.ToSlash(relative))
-			continue
-		}
-		change.Config = true
-	}
-	return change
 }
 
 // folder returns an error unless the tools directory exists.

@@ -93,6 +93,7 @@ file, and the next call runs the new version. If a file has an error, the server
 keeps the previous version.`,
 		Example: `  mcpd init                      # write a small mcpd.hcl and tools.d
   mcpd serve                     # serve ./tools.d on http://127.0.0.1:8080/mcp
+  mcpd dev                       # serve while you write: check, test and types on each save
   mcpd attach                    # connect a desktop client to the running server
   mcpd check                     # report all errors in the files
   mcpd diff old.d tools.d        # print the permissions that an edit adds
@@ -122,7 +123,7 @@ keeps the previous version.`,
 	root.SetOut(e.stdout)
 	root.SetErr(e.stderr)
 	root.AddCommand(
-		newServe(e), newAttach(e), newCheck(e), newDiff(e), newTest(e), newCall(e), newRead(e), newPrompt(e), newList(e), newFmt(e), newLSP(e), newTypes(e), newInit(e), newCompose(e), newKey(e), newToken(e), newAudit(e), newPolicy(e), newLock(e), newBundle(e), newStatus(e), newReload(e), newHistory(e), newRollback(e), newVersion(e), newWorker(e), newSupervise(e),
+		newServe(e), newDev(e), newAttach(e), newCheck(e), newDiff(e), newTest(e), newCall(e), newRead(e), newPrompt(e), newList(e), newFmt(e), newLSP(e), newTypes(e), newInit(e), newCompose(e), newKey(e), newToken(e), newAudit(e), newPolicy(e), newLock(e), newBundle(e), newStatus(e), newReload(e), newHistory(e), newRollback(e), newVersion(e), newWorker(e), newSupervise(e),
 	)
 	refuseOtherShells(root)
 	root.SetHelpCommand(newHelp())

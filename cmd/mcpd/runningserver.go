@@ -109,6 +109,7 @@ func (o *runningServer) run(ctx context.Context, watcher *watch.Watcher, hup <-c
 		busy.Go(func() { o.recordHistory(living) })
 	}
 	busy.Go(func() { o.follow(watching, watcher.Changes(), hup) })
+	busy.Go(func() { o.flags.dev.run(watching) })
 	if follower := o.flags.bundle.follower; follower != nil {
 		busy.Go(func() { follower.Run(watching, o.activate) })
 	}
@@ -180,7 +181,7 @@ func (o *runningServer) follow(ctx context.Context, changes <-chan watch.Change,
 			if !o.server.Snapshot().AutoReload() {
 				continue
 			}
-			change = o.flags.files.changeOf(seen)
+			change = o.flags.files.changeOf(o.env, seen)
 		case <-again.C:
 			if !o.server.Snapshot().AutoReload() || !o.server.AuthsUsable() {
 				continue
@@ -213,7 +214,10 @@ func (o *runningServer) reload(ctx context.Context, change engine.Change) (repor
 func (o *runningServer) reloadLocked(ctx context.Context, change engine.Change) (engine.Report, error) {
 	o.logNotifyError(o.manager.Reloading())
 	report, err := o.server.Reload(ctx, change)
-	if err != nil && !o.flags.log.forMachines() {
+	switch {
+	case o.flags.dev != nil:
+		o.flags.dev.loaded(change, report, err)
+	case err != nil && !o.flags.log.forMachines():
 		_ = printProblems(o.env, report)
 	}
 	if err == nil && o.control != nil {

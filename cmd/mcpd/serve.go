@@ -40,6 +40,7 @@ type serveFlags struct {
 	executor  string
 	bundle    bundleFlags
 	control   controlFlag
+	dev       *devSession // of mcpd dev; nil for mcpd serve
 	// began is true once clients are served. problems holds the diagnostics of the
 	// first load.
 	began    bool
@@ -297,6 +298,10 @@ func (f *serveFlags) announce(e env, logger *slog.Logger, s *engine.Server, at n
 	}
 	if at.Network() == "unix" {
 		url = "unix:" + at.String()
+	}
+	if f.dev != nil {
+		f.dev.listening(url)
+		return url
 	}
 	if f.log.forMachines() {
 		logger.Info("listening", slog.String("url", url), slog.String("revision", status.Revision), slog.Int("tools", status.Tools),

@@ -108,6 +108,9 @@ func (b *bundleFlags) readTrust(e env) ([]byte, error) {
 
 // start loads the files for the first time: a directory, or the newest bundle.
 func (f *serveFlags) start(ctx context.Context, e env, s *engine.Server) error {
+	if f.dev != nil {
+		return f.dev.load(ctx, e, s)
+	}
 	if f.bundle.follower == nil {
 		return f.load(ctx, e, s)
 	}

@@ -111,21 +111,12 @@ func test(ctx context.Context, e env, f *testFlags) error {
 // runOnChanges runs the tests, and again after each change, until a signal to stop. Files with
 // errors and failed tests do not end it.
 func (f *testFlags) runOnChanges(e env, logger *slog.Logger, s *engine.Server, covered *coverage) error {
-	stopped, reload, stop := e.service.signals()
+	stopped, hup, stop := e.service.signals()
 	defer stop()
-	watcher, err := watch.New(f.watched(e, logger))
-	if err != nil {
-		return findingsError("watch files: %v", err)
-	}
-	watching, cancel := context.WithCancel(stopped)
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() { ended <- watcher.Run(watching) }()
-	change := engine.Change{All: true}
-	for {
+	return f.files.onChanges(stopped, e, hup, f.watched(e, logger), func(change engine.Change) (done bool, err error) {
 		report, err := s.Reload(stopped, change)
 		if printErr := printProblems(e, report); printErr != nil {
-			return printErr
+			return true, printErr
 		}
 		if err = loadError(report, f.files.config, err); err == nil {
 			covered.reset()
@@ -135,21 +126,8 @@ func (f *testFlags) runOnChanges(e env, logger *slog.Logger, s *engine.Server, c
 			fmt.Fprintf(e.stderr, "mcpd: %s\n", sanitize(err.Error()))
 		}
 		fmt.Fprintln(e.stderr, "waiting for changes; press Ctrl-C to stop")
-		select {
-		case <-stopped.Done():
-			return nil
-		case <-reload:
-			change = engine.Change{All: true}
-		case seen, ok := <-watcher.Changes():
-			if !ok {
-				if err := <-ended; err != nil {
-					return findingsError("watch files: %v", err)
-				}
-				return nil
-			}
-			change = f.files.changeOf(seen)
-		}
-	}
+		return false, nil
+	})
 }
 
 // watched returns the files that start a run. The report that a run writes is not one of them.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/codemode/scripttypes"
-	"github.com/mcpd/mcpd/internal/ops/watch"
 )
 
 // typesDir is the directory of the written declarations, in the directory of the project.
@@ -64,13 +63,18 @@ func (f *projectFlags) writeTypes(ctx context.Context, e env) error {
 	if err := f.load(ctx, e, s, false); err != nil {
 		return err
 	}
+	return f.writeTypesOf(e, s.Snapshot())
+}
+
+// writeTypesOf writes the types of a snapshot of the files.
+func (f *projectFlags) writeTypesOf(e env, s *engine.Snapshot) error {
 	project := f.projectDir(e)
 	dir := filepath.Join(project, typesDir)
 	tools, err := relative(e, dir, f.tools)
 	if err != nil {
 		return findingsError("the tools directory has no path relative to %s: %v", project, err)
 	}
-	snapshot := s.Snapshot().Inside().Definitions()
+	snapshot := s.Inside().Definitions()
 	if info, err := os.Lstat(e.resolve(dir)); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return findingsError("%s is a link, which mcpd types does not follow; remove it", filepath.ToSlash(dir))
 	}
@@ -116,30 +120,17 @@ func relative(e env, dir, name string) (string, error) {
 // watchTypes writes the types at once and after each change, until the process is stopped. Errors
 // are printed, and the old types stay.
 func (f *projectFlags) watchTypes(e env) error {
-	ctx, _, stop := e.service.signals()
-	defer stop()
-	watcher, err := watch.New(watch.Options{
-		Roots: []string{e.resolve(f.tools)}, Files: []string{e.resolve(f.config)},
-		Globs: []string{e.resolve(filepath.Join(filepath.Dir(f.config), "*.mcpdvars"))},
-		Skip:  func(name string) bool { return name == ".git" || name == typesDir },
-	})
-	if err != nil {
-		return findingsError("watch files: %v", err)
+	if err := f.folder(e); err != nil {
+		return err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- watcher.Run(ctx) }()
-	for {
+	ctx, hup, stop := e.service.signals()
+	defer stop()
+	return f.onChanges(ctx, e, hup, f.watched(e, nil), func(engine.Change) (done bool, err error) {
 		if err := f.writeTypes(ctx, e); err != nil && err.Error() != "" && ctx.Err() == nil {
 			fmt.Fprintf(e.stderr, "mcpd: %s\n", sanitize(err.Error()))
 		}
-		if _, open := <-watcher.Changes(); !open {
-			break
-		}
-	}
-	if err := <-ended; err != nil {
-		return findingsError("watch files: %v", err)
-	}
-	return nil
+		return false, nil
+	})
 }
 
 // writeGenerated replaces a file that this verb has written, if its content changes.

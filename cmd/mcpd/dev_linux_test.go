@@ -1,0 +1,253 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// devTerminal is mcpd dev on a pseudo-terminal.
+type devTerminal struct {
+	cmd    *exec.Cmd
+	master *os.File
+	slave  *os.File
+	before syscall.Termios
+
+	mu   sync.Mutex
+	seen strings.Builder // all output
+	next int             // of what await has not examined
+	news chan struct{}
+}
+
+func startDevTerminal(t *testing.T, dir string, width, height int) *devTerminal {
+	t.Helper()
+	program := buildDaemon(t)
+	master, name := openTerminal(t)
+	slave, err := os.OpenFile(name, os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &devTerminal{master: master, slave: slave, news: make(chan struct{}, 1)}
+	t.Cleanup(func() { slave.Close() })
+	d.resize(t, width, height)
+	d.before = d.termios(t)
+	d.cmd = exec.CommandContext(t.Context(), program, "dev", "--listen", "127.0.0.1:0")
+	d.cmd.Dir = dir
+	d.cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), "TERM=xterm", slackMark+"=1")
+	d.cmd.Stdin, d.cmd.Stdout, d.cmd.Stderr = slave, slave, slave
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := d.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		buffer := make([]byte, 1<<16)
+		for {
+			n, err := master.Read(buffer)
+			if err != nil {
+				return
+			}
+			d.mu.Lock()
+			d.seen.Write(buffer[:n])
+			d.mu.Unlock()
+			notify(d.news)
+		}
+	}()
+	return d
+}
+
+func (d *devTerminal) ioctl(t *testing.T, request uintptr, value unsafe.Pointer) {
+	t.Helper()
+	if _, _, err := syscall.Syscall(syscall.SYS_IOCTL, d.slave.Fd(), request, uintptr(value)); err != 0 {
+		t.Fatal(err)
+	}
+}
+
+func (d *devTerminal) resize(t *testing.T, width, height int) {
+	t.Helper()
+	size := [4]uint16{uint16(height), uint16(width)}
+	d.ioctl(t, syscall.TIOCSWINSZ, unsafe.Pointer(&size))
+}
+
+func (d *devTerminal) termios(t *testing.T) (now syscall.Termios) {
+	t.Helper()
+	d.ioctl(t, syscall.TCGETS, unsafe.Pointer(&now))
+	return now
+}
+
+// await waits until the terminal shows a match of a pattern after the last one, and returns it.
+func (d *devTerminal) await(t *testing.T, pattern string) string {
+	t.Helper()
+	wanted, deadline := regexp.MustCompile(pattern), time.After(patience)
+	for {
+		d.mu.Lock()
+		text := d.seen.String()
+		at := wanted.FindStringIndex(text[d.next:])
+		if at != nil {
+			found := text[d.next+at[0] : d.next+at[1]]
+			d.next += at[1]
+			d.mu.Unlock()
+			return found
+		}
+		d.mu.Unlock()
+		select {
+		case <-d.news:
+		case <-deadline:
+			t.Fatalf("the terminal does not show %s:\n%q", pattern, text)
+		}
+	}
+}
+
+func (d *devTerminal) press(t *testing.T, keys string) {
+	t.Helper()
+	if _, err := d.master.WriteString(keys); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ended requires that the process ends with exit code 0, and that the terminal is as before.
+func (d *devTerminal) ended(t *testing.T) {
+	t.Helper()
+	d.await(t, regexp.QuoteMeta(closeScreen))
+	if err := d.cmd.Wait(); err != nil {
+		t.Errorf("mcpd dev exited with %v", err)
+	}
+	d.mu.Lock()
+	text := d.seen.String()
+	d.mu.Unlock()
+	if d.termios(t) != d.before {
+		t.Error("the terminal is not as before")
+	}
+	if strings.LastIndex(text, closeScreen) < strings.LastIndex(text, openScreen) {
+		t.Errorf("the view was not closed: %q", text)
+	}
+}
+
+func TestDev_terminal(t *testing.T) {
+	t.Parallel()
+	dir, save := devDir(t)
+	save("tools.d/a.hcl", devTool, "a", 1)
+	d := startDevTerminal(t, dir, 100, 30)
+	d.await(t, "tests  1 passed, 0 failed")
+	if d.termios(t) == d.before {
+		t.Error("keys are echoed")
+	}
+	save("tools.d/a.hcl", devTool, "a", 2)
+	d.await(t, "tests  0 passed, 1 failed")
+	d.await(t, "failed tests")
+	save("tools.d/a.hcl", "tool")
+	d.await(t, "files  1 error; the last good files are live")
+	d.await(t, "tools.d/a.hcl:1:")
+	save("tools.d/a.hcl", devTool, "a", 1)
+	d.await(t, "tests  1 passed, 0 failed")
+	d.press(t, "\x1b[A?")
+	d.await(t, "r   run all tests again")
+	d.press(t, "?")
+	d.resize(t, 30, 10)
+	d.await(t, "r rerun tests   c record a ca…")
+	d.resize(t, 100, 30)
+	d.await(t, "c record a call   q quit")
+	d.press(t, "r")
+	d.await(t, "tests  1 passed, 0 failed; 1 ran")
+	d.press(t, "q")
+	d.ended(t)
+}
+
+func TestDev_record(t *testing.T) {
+	t.Parallel()
+	dir, save := devDir(t)
+	save("tools.d/a.hcl", devTool, "a", 1)
+	d := startDevTerminal(t, dir, 100, 30)
+	d.await(t, "tests  1 passed, 0 failed")
+	d.press(t, "c")
+	d.await(t, "Tool:")
+	d.press(t, "a\n")
+	d.await(t, `n \(number\)`)
+	d.press(t, "41\n")
+	d.await(t, `File \[.*recorded.hcl\]:`)
+	d.press(t, "\n")
+	d.await(t, "recorded test")
+	d.await(t, "Press Enter")
+	d.press(t, "\n")
+	d.await(t, "tests  2 passed, 0 failed")
+	text, err := os.ReadFile(filepath.Join(dir, "tools.d", "recorded.hcl"))
+	if err != nil || !strings.Contains(string(text), "n = 41") {
+		t.Errorf("%v: %s", err, text)
+	}
+	d.press(t, string(rune(ctrlC)))
+	d.ended(t)
+}
+
+// A signal restores the terminal, also while the user is asked.
+func TestDev_signals(t *testing.T) {
+	t.Parallel()
+	for name, keys := range map[string]string{"view": "", "dialog": "c"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, save := devDir(t)
+			save("tools.d/a.hcl", devTool, "a", 1)
+			d := startDevTerminal(t, dir, 100, 30)
+			d.await(t, "tests  1 passed")
+			if keys != "" {
+				d.press(t, keys)
+				d.await(t, "Tool:")
+				d.next = 0 // the view was closed before
+			}
+			if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			d.ended(t)
+		})
+	}
+}
+
+// An error restores the terminal before it is printed.
+func TestDev_errorRestoresTerminal(t *testing.T) {
+	t.Parallel()
+	dir, _ := devDir(t)
+	if err := os.Remove(filepath.Join(dir, "tools.d")); err != nil {
+		t.Fatal(err)
+	}
+	d := startDevTerminal(t, dir, 80, 24)
+	d.await(t, regexp.QuoteMeta(closeScreen))
+	d.await(t, "mcpd: directory ./tools.d not found")
+	if err := d.cmd.Wait(); err == nil {
+		t.Error("mcpd dev exited with 0")
+	}
+	if d.termios(t) != d.before {
+		t.Error("the terminal is not as before")
+	}
+}
+
+// A panic in a part of the view closes it before the runtime prints the panic.
+func TestDevScreen_closedOnPanic(t *testing.T) {
+	t.Parallel()
+	e, err := scenarioEnv(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out lockedBuffer
+	restored := 0
+	e.stdout, e.stdinIsTerminal = &out, true
+	e.raw = func() (func() error, error) { return func() error { restored++; return nil }, nil }
+	e.size = func() (int, int, error) { return 80, 24, nil }
+	screen := &devScreen{env: e}
+	if err := screen.open(); err != nil {
+		t.Fatal(err)
+	}
+	func() {
+		defer func() { _ = recover() }()
+		defer screen.close()
+		_ = screen.draw(func(int, int) []string { panic("in the view") })
+	}()
+	screen.close()
+	if err := screen.open(); err != nil || restored != 1 || !strings.HasSuffix(out.String(), closeScreen) {
+		t.Errorf("%v, restored %d times: %q", err, restored, out.String())
+	}
+}

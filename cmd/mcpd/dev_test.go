@@ -1,0 +1,198 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/ops/recent"
+)
+
+// devTool is a tool with a test.
+const devTool = `tool "%[1]s" {
+  input "n" { type = number }
+  run = "log.info('called'); return input.n + %[2]d;"
+}
+test "of %[1]s" {
+  tool  = "%[1]s"
+  input = { n = 1 }
+  expect { output = 2 }
+}
+`
+
+// devDir returns a directory with a tools directory, and a function that saves a file below it.
+func devDir(t *testing.T) (dir string, save func(name, format string, args ...any)) {
+	t.Helper()
+	dir = t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "tools.d"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir, func(name, format string, args ...any) {
+		t.Helper()
+		whole := filepath.Join(dir, "whole")
+		if err := os.WriteFile(whole, fmt.Appendf(nil, format, args...), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(whole, filepath.Join(dir, filepath.FromSlash(name))); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestDev_plain(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("SKIPPED: a process cannot be interrupted")
+	}
+	dir, save := devDir(t)
+	save("tools.d/a.hcl", devTool+"oops", "a", 1)
+	variables := append(os.Environ(), "XDG_STATE_HOME="+t.TempDir())
+	w := startStdio(t, buildDaemon(t), dir, variables, "dev", "--listen", "127.0.0.1:0")
+	w.hear(t, "broken  tools.d/a.hcl:10:") // before anything is served
+	save("tools.d/a.hcl", devTool, "a", 1)
+	url := regexp.MustCompile("http://[^/]+").FindString(w.hear(t, "live    1 tool on http://127.0.0.1:"))
+	w.hear(t, "types   wrote .mcpd/types.d.ts")
+	w.hear(t, "tests   1 passed, 0 failed")
+	save("tools.d/b.hcl", devTool, "b", 2)
+	w.hear(t, "live    2 tools on "+url)
+	w.hear(t, "test    FAIL  b: of b")
+	w.hear(t, "tests   0 passed, 1 failed (of all 2: 1 passed, 1 failed)")
+	types, err := os.ReadFile(filepath.Join(dir, ".mcpd", "types.d.ts"))
+	if err != nil || !strings.Contains(string(types), "b") {
+		t.Errorf("%v, the types are\n%s", err, types)
+	}
+	save("tools.d/b.hcl", "%s", "tool")
+	w.hear(t, "broken  tools.d/b.hcl:1:")
+	code, stdout, stderr := inProcess(t, dir, nil, "call", "a", "n=41", "--url", url)
+	if code != exitOK || stdout != "42\n" { // the last good files serve
+		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
+	}
+	if line := w.hear(t, "call    a ok "); strings.Contains(line, "41") {
+		t.Errorf("the line has an argument: %s", line)
+	}
+	save("tools.d/b.hcl", devTool, "b", 1)
+	w.hear(t, "tests   1 passed, 0 failed (of all 2: 2 passed, 0 failed)")
+	save("mcpd.hcl", "server { name = \"desk\" }\n")
+	w.hear(t, "tests   2 passed, 0 failed") // mcpd.hcl runs all
+	if err := w.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	w.end(t)
+	if log := w.log.String(); !strings.Contains(log, "msg=called tool=a") || strings.Contains(log, "msg=loaded") {
+		t.Errorf("the log is\n%s", log)
+	}
+}
+
+func TestDev_refusesOtherAddresses(t *testing.T) {
+	t.Parallel()
+	dir, _ := devDir(t)
+	code, _, stderr := inProcess(t, dir, nil, "dev", "--listen", "0.0.0.0:0")
+	if code != exitUsage || !strings.Contains(stderr, "--listen takes a loopback address") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
+func TestDev_withoutTools(t *testing.T) {
+	t.Parallel()
+	code, _, stderr := inProcess(t, t.TempDir(), nil, "dev", "--listen", "127.0.0.1:0")
+	if code != exitUsage || !strings.Contains(stderr, "create it with mcpd init") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
+// Text from files, callers and scripts must not control the terminal, and the view must fit on it.
+func TestDevView_hostileText(t *testing.T) {
+	t.Parallel()
+	hostile := []string{"\x1b[2J\x1b]0;title\a", "\u202egnirts", "a\r\nb\tc", strings.Repeat("wide 漢字 ", 2000), "\x00\x9b31m", "\xff\xfe"}
+	state := devState{URL: "http://127.0.0.1:8080/mcp\x1b[H", Status: engine.Status{Revision: strings.Repeat("0", 32), Tools: 1}, Broken: true, Errors: 3, Tests: 2, Failed: 1, Types: hostile[0]}
+	for _, text := range hostile {
+		state.Problems, state.Failures, state.Log = append(state.Problems, text), append(state.Failures, text), append(state.Log, text)
+		state.Calls = append(state.Calls, recent.Call{Name: text, Principal: text, Outcome: "ok", DeniedBy: text, Depth: 1 << 20})
+	}
+	style := regexp.MustCompile(`\x1b\[[0-9]*m`)
+	for _, color := range []bool{false, true} {
+		for _, width := range []int{1, 2, 20, 80, 300} {
+			for _, height := range []int{1, 5, 24, 100} {
+				v := devView{state, time.Now(), color}
+				for _, line := range v.lines(width, height, false) {
+					plain := line
+					if color {
+						plain = style.ReplaceAllString(line, "")
+					}
+					if strings.ContainsFunc(plain, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }) || utf8.RuneCountInString(plain) > width {
+						t.Fatalf("%dx%d: %q", width, height, line)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestDevView_lines(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	state := devState{
+		URL: "http://127.0.0.1:8080/mcp", Status: engine.Status{Revision: "6d153f1ae0961234", Since: now.Add(-130 * time.Second), Tools: 3},
+		Broken: true, Errors: 1, Problems: []string{"tools.d/a.hcl:1:1: error: wrong", "  1 | x", "    | ^"},
+		Tests: 5, Failed: 1, Ran: 2, RanFailed: 1, Took: 12 * time.Millisecond, Failures: []string{"a: of a", "  tools.d/a.hcl:5:6"},
+		Calls: []recent.Call{{Time: now.Add(-3 * time.Second), Name: "refund", Outcome: "POLICY_DENIED", Duration: time.Millisecond, Principal: "ada", DeniedBy: "large"}},
+		Log:   []string{"level=INFO msg=called"},
+	}
+	got := strings.Join(devView{state, now, false}.lines(80, 24, false), "\n")
+	const want = `mcpd dev  http://127.0.0.1:8080/mcp
+live   3 tools, revision 6d153f1ae096, for 2m
+files  1 error; the last good files are live
+tests  4 passed, 1 failed; 2 ran after the last change, in 12.0ms
+
+problems
+  tools.d/a.hcl:1:1: error: wrong
+    1 | x
+      | ^
+
+failed tests
+  a: of a
+    tools.d/a.hcl:5:6
+
+calls
+     3s  POLICY_DENIED     1.0ms  refund by ada, denied by large
+
+log
+  level=INFO msg=called
+
+
+
+
+r rerun tests   c record a call   q quit   ? help`
+	if got != want {
+		t.Errorf("the view is\n%s\nwant\n%s", got, want)
+	}
+	help := strings.Join(devView{state, now, false}.lines(80, 24, true), "\n")
+	if !strings.Contains(help, "r   run all tests again") || strings.Contains(help, "refund") {
+		t.Errorf("the help is\n%s", help)
+	}
+}
+
+func TestAskArguments_schema(t *testing.T) {
+	t.Parallel()
+	e, err := scenarioEnv(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out lockedBuffer
+	e.stdin, e.stderr = strings.NewReader("1.5\n\nO-7\n"), &out
+	schema := `{"properties":{"kilos":{"type":"number","description":"Weight\u001b[2J"},"express":true,"order":{"type":["string","null"]}}}`
+	pairs, err := askArguments(newDialog(e), json.RawMessage(schema))
+	if err != nil || strings.Join(pairs, " ") != "kilos=1.5 order=O-7" || strings.Contains(out.String(), "\x1b") || !strings.Contains(out.String(), "kilos (number): Weight") {
+		t.Errorf("%v, %v\n%s", pairs, err, out.String())
+	}
+}
