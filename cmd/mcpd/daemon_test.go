@@ -62,13 +62,19 @@ func startDaemon(program, dir string, env, flags []string) (*daemon, error) {
 
 // startDaemonAnew is startDaemon with a restart for timer slack.
 func startDaemonAnew(program, dir string, env, flags []string) (*daemon, error) {
+	return startServing(program, dir, env, append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...))
+}
+
+// startServing runs a verb that serves. Its lines are those of both streams.
+func startServing(program, dir string, env, args []string) (*daemon, error) {
 	d := &daemon{news: make(chan struct{}, 1)}
-	d.cmd = exec.Command(program, append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...)...)
+	d.cmd = exec.Command(program, args...)
 	d.cmd.Dir, d.cmd.Env = dir, env
 	stderr, err := d.cmd.StderrPipe()
 	if err != nil {
 		return nil, err
 	}
+	d.cmd.Stdout = d.cmd.Stderr
 	if err := d.cmd.Start(); err != nil {
 		return nil, err
 	}

@@ -104,7 +104,6 @@ type devSession struct {
 	// screen is the view; nil if there is none.
 	screen *devScreen
 
-	server *engine.Server // set at the first load
 	// quit ends stopped, and so the server.
 	stopped context.Context
 	quit    context.CancelFunc
@@ -113,8 +112,9 @@ type devSession struct {
 	tested *engine.Snapshot // with the tests that ran last
 	types  string           // the last problem of writing the types
 
-	// guarded by mu
+	// guarded by mu; parts that run after the first load read server without it
 	mu      sync.Mutex
+	server  *engine.Server // nil before the first load
 	state   devState
 	results []engine.TestResult // of all tests, as they ran last
 	runAll  bool                // run all tests next
@@ -204,7 +204,9 @@ func (d *devSession) line(event, format string, args ...any) {
 
 // load loads the files for the first time. While they have errors, it waits for a change.
 func (d *devSession) load(ctx context.Context, e env, s *engine.Server) error {
+	d.mu.Lock()
 	d.server = s
+	d.mu.Unlock()
 	s.Inside().Recent().Start()
 	err := d.flags.files.onChanges(ctx, e, nil, d.flags.files.watched(e, nil), func(change engine.Change) (done bool, err error) {
 		report, err := s.Load(ctx)

@@ -225,6 +225,26 @@ func TestDev_errorRestoresTerminal(t *testing.T) {
 	}
 }
 
+// Root writes no types into the directory of another user.
+func TestDev_rootInDirectoryOfUser(t *testing.T) {
+	t.Parallel()
+	dir, save := devDir(t)
+	save("tools.d/a.hcl", devTool, "a", 1)
+	if err := os.Chown(dir, 12345, -1); err != nil {
+		t.Skipf("SKIPPED: only root changes owners: %v", err)
+	}
+	w := startStdio(t, buildDaemon(t), dir, append(os.Environ(), "XDG_STATE_HOME="+t.TempDir()), "dev", "--listen", "127.0.0.1:0")
+	w.hear(t, "types   not written: . belongs to another user, so root does not write there")
+	w.hear(t, "tests   1 passed, 0 failed")
+	if err := w.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	w.end(t)
+	if entries, err := os.ReadDir(filepath.Join(dir, ".mcpd")); err == nil {
+		t.Errorf("mcpd wrote %v", entries)
+	}
+}
+
 // A panic in a part of the view closes it before the runtime prints the panic.
 func TestDevScreen_closedOnPanic(t *testing.T) {
 	t.Parallel()

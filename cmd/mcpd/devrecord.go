@@ -33,8 +33,10 @@ func (d *devSession) recordCall(ended <-chan struct{}) {
 
 // recordDialog asks for a call and does what mcpd call --record does with the files on disk.
 func (d *devSession) recordDialog(talk *dialog) error {
-	s := d.server.Snapshot()
-	if s == nil {
+	d.mu.Lock()
+	server := d.server
+	d.mu.Unlock()
+	if server == nil || server.Snapshot() == nil {
 		return errors.New("nothing is served yet: correct the files first")
 	}
 	talk.say("Record a call as a test.\n")
@@ -42,7 +44,7 @@ func (d *devSession) recordDialog(talk *dialog) error {
 	if err != nil || name == "" {
 		return err
 	}
-	tool := s.Tool(name)
+	tool := server.Snapshot().Tool(name)
 	if tool == nil {
 		return fmt.Errorf("no tool %q is served", name)
 	}

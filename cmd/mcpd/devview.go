@@ -32,8 +32,11 @@ type section struct {
 // view returns the lines of the view for a terminal of a size.
 func (d *devSession) view(width, height int, help bool) []string {
 	d.mu.Lock()
-	state := d.state
+	state, server := d.state, d.server
 	d.mu.Unlock()
+	if server != nil && server.Snapshot() != nil {
+		state.Status = server.Status()
+	}
 	return devView{state, d.env.now(), d.env.color}.lines(width, height, help)
 }
 
@@ -93,6 +96,9 @@ func (v devView) summary(width int) []string {
 		files = "files  no errors, but warnings"
 	}
 	lines = append(lines, v.cut(files, style, width))
+	if !v.Broken && v.URL != "" && !v.Status.Healthy() {
+		lines = append(lines, v.cut("health "+v.Status.Health(), redText, width))
+	}
 	tests, style := fmt.Sprintf("tests  %d passed, %d failed; %d ran after the last change, in %s", v.Tests-v.Failed, v.Failed, v.Ran, shortDuration(v.Took)), greenText
 	switch {
 	case v.Running:
@@ -165,6 +171,7 @@ func (v devView) section(s section, width, height int) []string {
 
 // cut returns a text in a style, cut to a width and made safe for a terminal.
 func (v devView) cut(text, style string, width int) string {
+	text = text[:min(len(text), 8*width)] // more bytes than the characters that fit
 	text = strings.ReplaceAll(diag.Printable(strings.ReplaceAll(text, "\n", " ")), "\t", "  ")
 	if utf8.RuneCountInString(text) > width {
 		runes := []rune(text)

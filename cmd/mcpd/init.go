@@ -23,7 +23,7 @@ func newInit(e env) *cobra.Command {
 		Long: `Init writes a commented mcpd.hcl, and a tools.d with one tool, its policy and its tests.
 It never overwrites a file. Then it writes the types of scripts, as mcpd types does.`,
 		Example: `  mcpd init
-  mcpd init ./my-tools && cd my-tools && mcpd serve`,
+  mcpd init ./my-tools && cd my-tools && mcpd dev`,
 		Args:              oneFolderArg,
 		ValidArgsFunction: completeFolder,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -77,7 +77,7 @@ func initialize(ctx context.Context, e env, target string) error {
 	if filepath.Clean(target) != "." {
 		enter = "cd " + filepath.ToSlash(target) + " && "
 	}
-	_, err = fmt.Fprintf(e.stdout, "next: %smcpd check && mcpd test && mcpd serve\n", enter)
+	_, err = fmt.Fprintf(e.stdout, "next: %smcpd dev\n", enter)
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,8 +23,9 @@ var update = flag.Bool("update", false, "rewrite the outputs in README.md and th
 // TestPagesShowWhatHappens does what README.md and the pages of docs with commands say, in order,
 // in an empty folder: an hcl block is written to the file that its first line
 // names, a console block is run, and what its commands print must be what the
-// block shows. A file that is written while mcpd serves is waited for. The
-// default port is replaced by a free one.
+// block shows. A file that is written while mcpd serves is waited for. A text dev
+// block shows what mcpd dev prints about the last change. The default port is
+// replaced by a free one.
 func TestPagesShowWhatHappens(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -83,6 +85,8 @@ func (r *reader) read(t *testing.T, name string) {
 			if block, err = r.run(block); err != nil {
 				t.Fatal(err)
 			}
+		case strings.HasPrefix(block, "```text dev\n"):
+			block = "```text dev\n" + r.public(r.printed) + "```"
 		}
 		got.WriteString(block)
 	}
@@ -94,6 +98,18 @@ func (r *reader) read(t *testing.T, name string) {
 	}
 	if diff := cmp.Diff(string(text), got.String()); diff != "" {
 		t.Errorf("%s is not what happens (-page +happens); run with -update and review\n%s", name, diff)
+	}
+}
+
+// A tool is typed, tested, live and tried after at most 8 commands of the tutorial.
+func TestTutorial_commands(t *testing.T) {
+	page, err := os.ReadFile("../../docs/tutorial.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	loop, _, found := strings.Cut(string(page), "\n## Call an API with a secret\n")
+	if n := strings.Count(loop, "\n$ mcpd "); !found || n == 0 || n > 8 {
+		t.Errorf("the loop has %d commands", n)
 	}
 }
 
@@ -134,6 +150,8 @@ type reader struct {
 	dir, program string
 	env          []string
 	daemon       *daemon
+	dev          bool   // the daemon is mcpd dev
+	printed      string // by mcpd dev, about the last change
 }
 
 func (r *reader) save(block string) error {
@@ -147,6 +165,7 @@ func (r *reader) save(block string) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return err
 	}
+	before := r.lines()
 	whole := r.dir + ".whole" // the server never sees a half of it
 	if err := os.WriteFile(whole, []byte(text), 0o644); err != nil {
 		return err
@@ -154,9 +173,40 @@ func (r *reader) save(block string) error {
 	if err := os.Rename(whole, target); err != nil {
 		return err
 	}
-	if r.daemon != nil {
-		_, err := r.daemon.waitFor(regexp.MustCompile("msg=reloaded|reload failed"))
+	switch {
+	case r.daemon == nil:
+		return nil
+	case r.dev:
+		return r.awaitDev(before)
+	}
+	_, err := r.daemon.waitFor(regexp.MustCompile("msg=reloaded|reload failed"))
+	return err
+}
+
+// lines counts the lines of the daemon.
+func (r *reader) lines() int {
+	if r.daemon == nil {
+		return 0
+	}
+	r.daemon.mu.Lock()
+	defer r.daemon.mu.Unlock()
+	return len(r.daemon.lines)
+}
+
+// awaitDev waits until mcpd dev has printed the result of a change after a line, and keeps what it
+// printed, without calls and the log.
+func (r *reader) awaitDev(after int) error {
+	d := r.daemon
+	if _, err := d.waitFor(regexp.MustCompile("^(tests|broken) ")); err != nil {
 		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r.printed = ""
+	for _, line := range d.lines[after:d.next] {
+		if !strings.HasPrefix(line, "call ") && !strings.HasPrefix(line, "level=") {
+			r.printed += line + "\n"
+		}
 	}
 	return nil
 }
@@ -200,6 +250,15 @@ func (r *reader) command(line string) (string, error) {
 			return "", err
 		}
 		return r.public(r.daemon.serving) + "\n", nil
+	}
+	if line == "mcpd dev --plain" {
+		var err error
+		r.dev = true
+		if r.daemon, err = startServing(r.program, r.dir, append(slices.Clip(r.env), slackMark+"=1"), []string{"dev", "--plain", "--listen", "127.0.0.1:0"}); err != nil {
+			return "", err
+		}
+		err = r.awaitDev(0)
+		return r.public(r.printed), err
 	}
 	if r.daemon != nil {
 		line = strings.ReplaceAll(line, readmePort, strings.TrimPrefix(r.daemon.url, "http://"))
