@@ -189,13 +189,21 @@ func (d *daemon) request(method, path string, body []byte, header http.Header) (
 func daemonOf(ts *testscript.TestScript) *daemon { return ts.Value(holderKey{}).(*holder).daemon }
 
 func cmdServe(ts *testscript.TestScript, neg bool, args []string) {
+	serveIn(ts, neg, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...))
+}
+
+func cmdDev(ts *testscript.TestScript, neg bool, args []string) {
+	serveIn(ts, neg, append([]string{"dev", "--listen", "127.0.0.1:0"}, args...))
+}
+
+func serveIn(ts *testscript.TestScript, neg bool, args []string) {
 	program, err := exec.LookPath("mcpd")
 	ts.Check(err)
-	started, err := startDaemon(program, ts.MkAbs("."), scriptEnv(ts), args)
+	started, err := startServing(program, ts.MkAbs("."), append(scriptEnv(ts), slackMark+"=1"), args)
 	if neg {
 		if err == nil {
 			started.kill()
-			ts.Fatalf("mcpd serve started")
+			ts.Fatalf("mcpd %s started", args[0])
 		}
 		return
 	}

@@ -86,6 +86,7 @@ func installCommands() (folder string, err error) {
 //	mcpd args...          runs a verb in this process; exec mcpd runs it as a process
 //	code args...          the same, for any exit code: prints both streams, then code=N
 //	serve [flags...]      starts mcpd serve on a free port; $URL is its address
+//	dev [flags...]        starts mcpd dev instead; waitlog sees its lines, too
 //	behind                keeps it running, at $BEHIND, when another one is started
 //	waitlog 'pattern'...  waits for the next lines of its log that match, in any order
 //	shutdown              sends SIGTERM and requires exit code 0, or 1 after !
@@ -147,6 +148,7 @@ func runScripts(t *testing.T, dir string) {
 			"code":     cmdCode,
 			"audited":  cmdAudited,
 			"serve":    cmdServe,
+			"dev":      cmdDev,
 			"behind":   cmdBehind,
 			"waitlog":  cmdWaitLog,
 			"shutdown": cmdShutdown,
@@ -188,7 +190,7 @@ func scripts(t *testing.T, dir string) []string {
 	})
 }
 
-var startsServer = regexp.MustCompile(`(?m)^(! )?(exec mcpd )?(serve|talk)\b`)
+var startsServer = regexp.MustCompile(`(?m)^(! )?(exec mcpd )?(serve|dev|talk)\b`)
 
 // verbs makes scripts execute the mcpd of [verbProgram], except for the serve command.
 func verbs(e *testscript.Env) error {
