@@ -184,22 +184,26 @@ func TestDev_record(t *testing.T) {
 	d.ended(t)
 }
 
-// A signal restores the terminal, also while the user is asked.
+// A signal restores the terminal, also while the user is asked. A hangup ends mcpd dev, which
+// has no terminal then.
 func TestDev_signals(t *testing.T) {
 	t.Parallel()
-	for name, keys := range map[string]string{"view": "", "dialog": "c"} {
+	for name, c := range map[string]struct {
+		signal syscall.Signal
+		keys   string
+	}{"view": {syscall.SIGTERM, ""}, "dialog": {syscall.SIGINT, "c"}, "hangup": {syscall.SIGHUP, ""}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir, save := devDir(t)
 			save("tools.d/a.hcl", devTool, "a", 1)
 			d := startDevTerminal(t, dir, 100, 30)
 			d.await(t, "tests  1 passed")
-			if keys != "" {
-				d.press(t, keys)
+			if c.keys != "" {
+				d.press(t, c.keys)
 				d.await(t, "Tool:")
 				d.next = 0 // the view was closed before
 			}
-			if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			if err := d.cmd.Process.Signal(c.signal); err != nil {
 				t.Fatal(err)
 			}
 			d.ended(t)

@@ -93,6 +93,27 @@ func TestDev_plain(t *testing.T) {
 	}
 }
 
+// Two tests with one name do not hide the failure of one.
+func TestDevSession_equalTestNames(t *testing.T) {
+	t.Parallel()
+	var d devSession
+	result := func(target, name string, failures ...string) engine.TestResult {
+		return engine.TestResult{Target: target, Name: name, Failures: failures}
+	}
+	check := func(tests, failed int) {
+		t.Helper()
+		if d.state.Tests != tests || d.state.Failed != failed {
+			t.Errorf("%d tests, %d failed; want %d and %d", d.state.Tests, d.state.Failed, tests, failed)
+		}
+	}
+	d.record([]engine.TestResult{result("a", "works", "wrong"), result("a", "works"), result("b", "works")})
+	check(2, 1)
+	d.record([]engine.TestResult{result("b", "works", "wrong")})
+	check(2, 2)
+	d.record([]engine.TestResult{result("a", "works"), result("a", "works"), result("b", "works")})
+	check(2, 0)
+}
+
 func TestDev_refusesOtherAddresses(t *testing.T) {
 	t.Parallel()
 	dir, _ := devDir(t)
@@ -144,7 +165,7 @@ func TestDevView_lines(t *testing.T) {
 	state := devState{
 		URL: "http://127.0.0.1:8080/mcp", Status: engine.Status{Revision: "6d153f1ae0961234", Since: now.Add(-130 * time.Second), Tools: 3},
 		Broken: true, Errors: 1, Problems: []string{"tools.d/a.hcl:1:1: error: wrong", "  1 | x", "    | ^"},
-		Tests: 5, Failed: 1, Ran: 2, RanFailed: 1, Took: 12 * time.Millisecond, Failures: []string{"a: of a", "  tools.d/a.hcl:5:6"},
+		Tests: 5, Failed: 1, Ran: 2, Took: 12 * time.Millisecond, Failures: []string{"a: of a", "  tools.d/a.hcl:5:6"},
 		Calls: []recent.Call{{Time: now.Add(-3 * time.Second), Name: "refund", Outcome: "POLICY_DENIED", Duration: time.Millisecond, Principal: "ada", DeniedBy: "large"}},
 		Log:   []string{"level=INFO msg=called"},
 	}
