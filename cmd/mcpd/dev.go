@@ -74,7 +74,7 @@ func runDev(e env, f *serveFlags, plain bool) error {
 	e.process.restartWithTimerSlack()
 	d := newDevSession(e, f)
 	f.dev = d
-	if !plain && e.stdoutIsTerminal {
+	if terminal, _ := e.vars.lookup("TERM"); !plain && e.stdoutIsTerminal && terminal != "dumb" {
 		return d.runView()
 	}
 	d.print = e.text()

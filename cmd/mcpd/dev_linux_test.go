@@ -26,7 +26,7 @@ type devTerminal struct {
 	news chan struct{}
 }
 
-func startDevTerminal(t *testing.T, dir string, width, height int) *devTerminal {
+func startDevTerminal(t *testing.T, dir string, width, height int, variables ...string) *devTerminal {
 	t.Helper()
 	program := buildDaemon(t)
 	master, name := openTerminal(t)
@@ -41,6 +41,7 @@ func startDevTerminal(t *testing.T, dir string, width, height int) *devTerminal 
 	d.cmd = exec.CommandContext(t.Context(), program, "dev", "--listen", "127.0.0.1:0")
 	d.cmd.Dir = dir
 	d.cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), "TERM=xterm", slackMark+"=1")
+	d.cmd.Env = append(d.cmd.Env, variables...)
 	d.cmd.Stdin, d.cmd.Stdout, d.cmd.Stderr = slave, slave, slave
 	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := d.cmd.Start(); err != nil {
@@ -208,6 +209,26 @@ func TestDev_signals(t *testing.T) {
 			}
 			d.ended(t)
 		})
+	}
+}
+
+// A dumb terminal gets lines.
+func TestDev_dumbTerminal(t *testing.T) {
+	t.Parallel()
+	dir, save := devDir(t)
+	save("tools.d/a.hcl", devTool, "a", 1)
+	d := startDevTerminal(t, dir, 100, 30, "TERM=dumb")
+	d.await(t, "tests   1 passed, 0 failed")
+	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.cmd.Wait(); err != nil {
+		t.Errorf("mcpd dev exited with %v", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if text := d.seen.String(); strings.Contains(text, "\x1b") {
+		t.Errorf("the terminal got %q", text)
 	}
 }
 
