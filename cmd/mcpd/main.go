@@ -123,7 +123,7 @@ keeps the previous version.`,
 	root.SetOut(e.stdout)
 	root.SetErr(e.stderr)
 	root.AddCommand(
-		newServe(e), newDev(e), newAttach(e), newCheck(e), newDiff(e), newTest(e), newCall(e), newRead(e), newPrompt(e), newList(e), newFmt(e), newLSP(e), newTypes(e), newInit(e), newCompose(e), newKey(e), newToken(e), newAudit(e), newPolicy(e), newLock(e), newBundle(e), newStatus(e), newReload(e), newHistory(e), newRollback(e), newVersion(e), newWorker(e), newSupervise(e),
+		newServe(e), newDev(e), newAttach(e), newCheck(e), newDiff(e), newTest(e), newCall(e), newRead(e), newPrompt(e), newList(e), newFmt(e), newLSP(e), newTypes(e), newInit(e), newCompose(e), newKey(e), newToken(e), newAudit(e), newPolicy(e), newLock(e), newImport(e), newBundle(e), newStatus(e), newReload(e), newHistory(e), newRollback(e), newVersion(e), newWorker(e), newSupervise(e),
 	)
 	refuseOtherShells(root)
 	root.SetHelpCommand(newHelp())

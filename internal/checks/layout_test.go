@@ -77,7 +77,7 @@ var doors = map[string][]string{
 	"github.com/prometheus/client_golang": {"internal/ops/telemetry"},
 	"google.golang.org/protobuf":          {"internal/ops/telemetry"},
 
-	"github.com/rogpeppe/go-internal/diff":   {"internal/federation/lockfile"},
+	"github.com/rogpeppe/go-internal/diff":   {"internal/federation/lockfile", "internal/ops/openapi"},
 	"golang.org/x/time":                      {"internal/federation/upstream"},
 	"github.com/modelcontextprotocol/go-sdk": {"internal/federation/upstream"},
 }

@@ -57,6 +57,11 @@ func Parse(text string, step func() error) (documents []any, err error) {
 	if len(text) > MaxText {
 		return nil, &Error{0, "the text is longer than 1 MiB"}
 	}
+	return ParseLong(text, step)
+}
+
+// ParseLong is [Parse] for a text that the caller has bounded.
+func ParseLong(text string, step func() error) (documents []any, err error) {
 	decoder := yaml.NewDecoder(strings.NewReader(text))
 	r := reader{step: step}
 	for {

@@ -187,6 +187,12 @@ func (r *Recording) writeExpectations(b *strings.Builder, c RecordedCall) {
 	}
 }
 
+// QuoteHCL returns a string literal of HCL. It has one line, whatever s holds.
+func QuoteHCL(s string) string { return quoteHCL(s) }
+
+// ValueHCL returns a JSON value as a literal of HCL.
+func ValueHCL(raw json.RawMessage) string { return valueHCL(raw, nil) }
+
 // quoteHCL returns a string literal of HCL.
 func quoteHCL(s string) string {
 	var b strings.Builder

@@ -1,0 +1,360 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/language/loader"
+	"github.com/mcpd/mcpd/internal/language/privdiff"
+	"github.com/mcpd/mcpd/internal/ops/openapi"
+	"github.com/mcpd/mcpd/internal/ops/openapi/spec"
+)
+
+func newImport(e env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "import",
+		Short: "Import the tools of an API or of an MCP server",
+		Long:  `Import writes tools for the operations of an OpenAPI document, or connects an MCP server.`,
+		Example: `  mcpd import openapi petstore.yaml --tag pets
+  mcpd import mcp https://mcp.example.com/mcp`,
+		RunE: helpOnVerbs,
+		Args: cobra.ArbitraryArgs,
+	}
+	cmd.AddCommand(newImportOpenAPI(e), newImportMCP(e))
+	return cmd
+}
+
+// importFlags holds the flags of all imports.
+type importFlags struct {
+	files       projectFlags
+	name        string
+	yes, dryRun bool
+}
+
+func (f *importFlags) add(cmd *cobra.Command) {
+	f.files.add(cmd)
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "write the files without a question")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "write nothing, and print what would change")
+}
+
+// importedName matches the names of imports, which are parts of names of files and secrets.
+var importedName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
+
+// confirm asks the user to confirm a change, unless --yes is given.
+func (f *importFlags) confirm(e env, question string) error {
+	if f.yes {
+		return nil
+	}
+	if !e.stdinIsTerminal {
+		return usageError("review the changes above, then confirm with --yes, as standard input is not a terminal")
+	}
+	fmt.Fprintf(e.stderr, "%s [y/N] ", question)
+	if answer, _ := bufio.NewReader(e.stdin).ReadString('\n'); strings.TrimSpace(strings.ToLower(answer)) != "y" {
+		return findingsError("nothing was changed")
+	}
+	return nil
+}
+
+// candidate is a file to write.
+type candidate struct {
+	path          string
+	before, after []byte
+	existed       bool
+}
+
+// readCandidate reads a file that may be missing.
+func readCandidate(e env, path string) (candidate, error) {
+	text, err := e.disk.readFile(e.resolve(path))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return candidate{}, findingsError("%v", err)
+	}
+	return candidate{path: path, before: text, after: text, existed: err == nil}, nil
+}
+
+func (c *candidate) changed() bool { return string(c.before) != string(c.after) }
+
+// write writes the files, all or none.
+func writeAll(e env, files ...candidate) error {
+	for i, c := range files {
+		if !c.changed() {
+			continue
+		}
+		if err := c.write(e, c.after); err != nil {
+			for _, done := range files[:i] {
+				if done.changed() {
+					err = errors.Join(err, done.restore(e))
+				}
+			}
+			return findingsError("write %s: %v", c.path, err)
+		}
+	}
+	return nil
+}
+
+func (c *candidate) write(e env, text []byte) error {
+	mode := fs.FileMode(0o644)
+	if info, err := e.disk.stat(e.resolve(c.path)); err == nil {
+		mode = info.Mode().Perm()
+	}
+	return e.disk.replaceFile(e.resolve(c.path), text, mode)
+}
+
+func (c *candidate) restore(e env) error {
+	if !c.existed {
+		return e.disk.remove(e.resolve(c.path))
+	}
+	return c.write(e, c.before)
+}
+
+// overlaid returns a server for the files with the candidates in place of those on disk.
+func (f *importFlags) overlaid(e env, o engine.Options, files ...candidate) (*engine.Server, error) {
+	overlay := &loader.Overlay{}
+	absolute := func(path string) (string, error) { return filepath.Abs(e.resolve(path)) }
+	for _, c := range files {
+		path, err := absolute(c.path)
+		if err != nil {
+			return nil, findingsError("%v", err)
+		}
+		if c.changed() || c.existed {
+			overlay.Set(path, c.after)
+		}
+	}
+	tools, err := absolute(f.files.tools)
+	if err != nil {
+		return nil, findingsError("%v", err)
+	}
+	config, err := absolute(filepath.Dir(f.files.config))
+	if err != nil {
+		return nil, findingsError("%v", err)
+	}
+	if f.files.folder(e) == nil {
+		o.Files.Tools = overlay.Dir(tools)
+	}
+	o.Files.ToolsPath = filepath.ToSlash(filepath.Clean(f.files.tools))
+	o.Files.Config, o.Files.ConfigPath = overlay.Dir(config), filepath.ToSlash(filepath.Clean(f.files.config))
+	o.Files.LockPath = e.resolve(f.files.lockPath())
+	return f.files.open(e, o)
+}
+
+// definitions loads files and returns what they define.
+func (f *importFlags) definitions(ctx context.Context, e env, files ...candidate) (privdiff.Snapshot, error) {
+	s, err := f.overlaid(e, engine.Options{Mode: engine.Offline}, files...)
+	if err != nil {
+		return privdiff.Snapshot{}, err
+	}
+	defer s.Close(ctx)
+	if err := f.files.load(ctx, e, s, false); err != nil {
+		return privdiff.Snapshot{}, err
+	}
+	return s.Snapshot().Inside().Definitions(), nil
+}
+
+// openAPIFlags holds the flags of import openapi.
+type openAPIFlags struct {
+	importFlags
+	options openapi.Options
+}
+
+func newImportOpenAPI(e env) *cobra.Command {
+	var f openAPIFlags
+	cmd := &cobra.Command{
+		Use:   "openapi SPEC",
+		Short: "Write tools for the operations of an OpenAPI document",
+		Long: `Openapi reads an OpenAPI 3.0 or 3.1 document, as JSON or YAML; SPEC is a file, or - for standard
+input. It writes a tool and a test for each selected operation to NAME.hcl in the tools
+directory, and the secrets that they need to mcpd.hcl. It first prints the permissions that
+this adds, and asks.
+
+A second import updates the blocks without edits, and keeps the others.`,
+		Example: `  mcpd import openapi petstore.yaml
+  mcpd import openapi github.json --name github_issues --tag issues --method GET
+  mcpd import openapi petstore.yaml --server https://pets.example.com/v2 --yes`,
+		Args: needs(1, 1, "mcpd import openapi takes one document; see mcpd import openapi --help"),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), e, args[0]) },
+	}
+	f.add(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.name, "name", "", "write `NAME`.hcl, and use NAME for grants and secrets; by default the name of SPEC")
+	flags.StringVar(&f.options.Prefix, "prefix", "", "start the names of the tools with `TEXT`")
+	flags.StringVar(&f.options.Server, "server", "", "send requests to the server at `URL` instead of those of the document")
+	flags.BoolVar(&f.options.Bearer, "bearer", false, "send a bearer token where the document asks for no credential")
+	flags.StringSliceVar(&f.options.Tags, "tag", nil, "import only operations with this `TAG`; repeatable")
+	flags.StringSliceVar(&f.options.Paths, "path", nil, "import only paths that match this `GLOB`, such as /pets/*, or /pets/** with all below; repeatable")
+	flags.StringSliceVar(&f.options.Methods, "method", nil, "import only operations with this `METHOD`; repeatable")
+	flags.StringSliceVar(&f.options.OperationIDs, "operation", nil, "import only the operation with this `ID`; repeatable")
+	return cmd
+}
+
+// prefixText matches the values of --prefix.
+var prefixText = regexp.MustCompile(`^[a-z][a-z0-9_]{0,30}$`)
+
+func (f *openAPIFlags) run(ctx context.Context, e env, source string) error {
+	document, err := f.read(e, source)
+	if err != nil {
+		return err
+	}
+	if f.options.Prefix != "" && !prefixText.MatchString(f.options.Prefix) {
+		return usageError("--prefix takes lower-case letters, digits and underscores")
+	}
+	if err := f.files.folder(e); err != nil {
+		return err
+	}
+	tools, err := readCandidate(e, filepath.Join(f.files.tools, f.name+".hcl"))
+	if err != nil {
+		return err
+	}
+	config, err := readCandidate(e, f.files.config)
+	if err != nil {
+		return err
+	}
+	was, err := f.definitions(ctx, e, tools, config)
+	if err != nil {
+		return err
+	}
+	f.options.Name = f.name
+	f.options.Earlier = openapi.Earlier(string(tools.before))
+	if tools.existed && f.options.Earlier == nil {
+		return usageError("%s is not the file of an import; choose another name with --name", tools.path)
+	}
+	generated, err := openapi.Generate(document, f.options)
+	if err != nil {
+		return findingsError("%v", err)
+	}
+	merged := openapi.Merge(string(tools.before), generated)
+	printSkipped(e, generated.Skipped)
+	if len(generated.Tools) == 0 && !tools.existed {
+		return findingsError("no operation was selected that a tool can serve")
+	}
+	if len(merged.Text) > maxToolFile {
+		return findingsError("the tools take more than 1 MiB; import a part of them with --tag, --path or --method, and the others with another --name")
+	}
+	tools.after = []byte(merged.Text)
+	config.after = append(config.after, missingSecrets(was, generated.Secrets, len(config.before) > 0)...)
+	is, err := f.definitions(ctx, e, tools, config)
+	if err != nil {
+		return err
+	}
+	return f.finish(e, merged, privdiff.Compare(was, is), tools, config)
+}
+
+// maxToolFile is the maximum size of a tool file.
+const maxToolFile = 1 << 20
+
+// read reads the document, and derives the name of the import from its file.
+func (f *openAPIFlags) read(e env, source string) (*spec.Document, error) {
+	text, err := []byte(nil), error(nil)
+	if source == "-" {
+		text, err = io.ReadAll(io.LimitReader(e.stdin, spec.MaxBytes+1))
+	} else {
+		var info fs.FileInfo
+		if info, err = e.disk.stat(e.resolve(source)); err == nil && info.Size() > spec.MaxBytes {
+			return nil, findingsError("the document is larger than 32 MiB")
+		}
+		if err == nil {
+			text, err = e.disk.readFile(e.resolve(source))
+		}
+	}
+	if err != nil {
+		return nil, usageError("read the document: %v", err)
+	}
+	if f.name == "" && source != "-" {
+		base := filepath.Base(source)
+		f.name = openapi.NameOf(strings.TrimSuffix(base, filepath.Ext(base)))
+	}
+	if !importedName.MatchString(f.name) {
+		return nil, usageError("name the import with --name, in lower-case letters, digits and underscores")
+	}
+	document, err := spec.Read(text)
+	if err != nil {
+		return nil, findingsError("%s: %v", source, err)
+	}
+	return document, nil
+}
+
+// missingSecrets returns the blocks of secrets that mcpd.hcl lacks.
+func missingSecrets(was privdiff.Snapshot, secrets []openapi.Secret, separate bool) []byte {
+	declared := map[string]bool{}
+	for _, s := range was.Config.Secrets {
+		declared[s.Name] = true
+	}
+	var b strings.Builder
+	for _, s := range secrets {
+		if declared[s.Name] {
+			continue
+		}
+		if separate || b.Len() > 0 {
+			b.WriteString("\n")
+		}
+		if s.Reveal {
+			fmt.Fprintf(&b, "# Scripts read this secret, because the API takes it in the query.\nsecret %q {\n  env    = %q\n  reveal = true\n}\n", s.Name, s.Variable)
+		} else {
+			fmt.Fprintf(&b, "secret %q { env = %q }\n", s.Name, s.Variable)
+		}
+	}
+	return []byte(b.String())
+}
+
+// maxSkipped is the number of skipped operations that are printed.
+const maxSkipped = 50
+
+func printSkipped(e env, skipped []openapi.Skipped) {
+	for i, s := range skipped {
+		if i == maxSkipped {
+			fmt.Fprintf(e.stderr, "… and %d more\n", len(skipped)-i)
+			return
+		}
+		what := "left out"
+		if s.Test {
+			what = "no test for"
+		}
+		fmt.Fprintf(e.stderr, "%s %s: %s\n", what, sanitize(s.Key), sanitize(s.Reason))
+	}
+}
+
+// finish shows the changes, asks, and writes the files.
+func (f *openAPIFlags) finish(e env, merged openapi.Merged, changes []privdiff.Change, tools, config candidate) error {
+	for _, kept := range merged.Kept {
+		what := "edited, kept: " + kept.Block
+		switch {
+		case kept.New == "":
+			what += "; the document no longer has it"
+		case kept.Changed:
+			what += "; the document changed it too:\n" + openapi.Diff(kept)
+		}
+		fmt.Fprintf(e.stderr, "%s\n", diag.PrintableLines(what, "  "))
+	}
+	if !tools.changed() && !config.changed() {
+		_, err := fmt.Fprintf(e.stdout, "nothing changes: %s\n", sanitize(tools.path))
+		return err
+	}
+	if err := (&diffFlags{}).print(e, changes); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(e.stdout, "%s: %d added, %d updated, %d removed, %d edited and kept, %d unchanged\n",
+		sanitize(tools.path), len(merged.Added), len(merged.Updated), len(merged.Removed), len(merged.Kept), merged.Unchanged); err != nil || f.dryRun {
+		return err
+	}
+	if privdiff.Count(changes, privdiff.Adds) > 0 {
+		if err := f.confirm(e, "Write the files?"); err != nil {
+			return err
+		}
+	}
+	if err := writeAll(e, config, tools); err != nil {
+		return err
+	}
+	if config.changed() {
+		fmt.Fprintf(e.stderr, "wrote new secrets to %s; set their environment variables\n", sanitize(config.path))
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/federation"
+	"github.com/mcpd/mcpd/internal/federation/lockfile"
+	"github.com/mcpd/mcpd/internal/language/definition"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/ops/openapi"
+	"github.com/mcpd/mcpd/internal/ops/tooltest"
+)
+
+// mcpFlags holds the flags of import mcp.
+type mcpFlags struct {
+	importFlags
+	bearer string
+}
+
+func newImportMCP(e env) *cobra.Command {
+	var f mcpFlags
+	cmd := &cobra.Command{
+		Use:   "mcp URL | -- COMMAND [ARGUMENT...]",
+		Short: "Connect an MCP server as an upstream",
+		Long: `Mcp connects to an MCP server, at a URL or as a program, and prints its tools. If you agree, it
+adds an upstream block to mcpd.hcl, and the tools in their current form to mcpd.lock.`,
+		Example: `  mcpd import mcp https://mcp.example.com/mcp
+  mcpd import mcp https://mcp.example.com/mcp --name issues --bearer ISSUES_TOKEN
+  mcpd import mcp --name files -- npx -y @modelcontextprotocol/server-filesystem /srv`,
+		Args: needs(1, math.MaxInt, "mcpd import mcp takes a URL, or -- and a command; see mcpd import mcp --help"),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), e, args) },
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&f.name, "name", "", "`NAME` of the upstream; by default from the URL or the program")
+	cmd.Flags().StringVar(&f.bearer, "bearer", "", "send the value of the environment variable `VARIABLE` as a bearer token")
+	return cmd
+}
+
+func (f *mcpFlags) run(ctx context.Context, e env, args []string) error {
+	block, err := f.block(args)
+	if err != nil {
+		return err
+	}
+	config, err := readCandidate(e, f.files.config)
+	if err != nil {
+		return err
+	}
+	was, err := f.definitions(ctx, e, config)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(was.Config.Upstreams, func(u definition.Upstream) bool { return u.Name == f.name }) {
+		return usageError("%s has an upstream %q; choose another name with --name", config.path, f.name)
+	}
+	if len(config.before) > 0 {
+		block = "\n" + block
+	}
+	after, problems := hclfile.Format(hclfile.Source{Path: config.path, Bytes: append(slices.Clone(config.before), block...)})
+	if problems.HasErrors() {
+		return findingsError("%v", problems)
+	}
+	config.after = after
+	drift, err := f.connect(ctx, e, config)
+	if err != nil {
+		return err
+	}
+	if err := f.show(e, block, drift); err != nil || f.dryRun {
+		return err
+	}
+	if err := f.confirm(e, "Add the upstream, and accept these tools?"); err != nil {
+		return err
+	}
+	return f.write(e, config, drift)
+}
+
+// block returns the upstream block, and the secret that it needs.
+func (f *mcpFlags) block(args []string) (string, error) {
+	var b strings.Builder
+	address := ""
+	if len(args) == 1 && (strings.HasPrefix(args[0], "http://") || strings.HasPrefix(args[0], "https://")) {
+		address = args[0]
+	}
+	if f.name == "" && address != "" {
+		f.name = openapi.NameOf(hostName(address))
+	} else if f.name == "" {
+		f.name = openapi.NameOf(strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0])))
+	}
+	if !importedName.MatchString(f.name) {
+		return "", usageError("name the upstream with --name, in lower-case letters, digits and underscores")
+	}
+	if f.bearer != "" {
+		if address == "" {
+			return "", usageError("--bearer needs a URL: a program gets secrets with env in its upstream block")
+		}
+		fmt.Fprintf(&b, "secret %s { env = %s }\n\n", tooltest.QuoteHCL(f.name+"_token"), tooltest.QuoteHCL(f.bearer))
+	}
+	fmt.Fprintf(&b, "upstream %s {\n", tooltest.QuoteHCL(f.name))
+	if address != "" {
+		if at, err := url.Parse(address); err != nil || at.User != nil {
+			return "", usageError("the URL is malformed, or contains a user; use --bearer, or a header in the upstream block")
+		}
+		fmt.Fprintf(&b, "  url = %s\n", tooltest.QuoteHCL(address))
+	} else {
+		words := make([]string, len(args))
+		for i, arg := range args {
+			words[i] = tooltest.QuoteHCL(arg)
+		}
+		fmt.Fprintf(&b, "  command = [%s]\n", strings.Join(words, ", "))
+	}
+	if f.bearer != "" {
+		fmt.Fprintf(&b, "\n  header \"Authorization\" { value = \"Bearer ${secret.%s_token}\" }\n", f.name)
+	}
+	b.WriteString("}\n")
+	return b.String(), nil
+}
+
+// connect loads the files with the new block, and returns what the server offers.
+func (f *mcpFlags) connect(ctx context.Context, e env, config candidate) (federation.Drift, error) {
+	s, err := f.overlaid(e, engine.Options{Mode: engine.Eager}, config)
+	if err != nil {
+		return federation.Drift{}, err
+	}
+	defer s.Close(ctx)
+	report, err := s.Load(ctx)
+	if err != nil {
+		if printErr := printProblems(e, report); printErr != nil {
+			return federation.Drift{}, printErr
+		}
+		return federation.Drift{}, loadError(report, f.files.config, err)
+	}
+	for _, d := range s.Inside().Drifts() {
+		if d.Upstream != f.name {
+			continue
+		}
+		if d.Err != nil {
+			return d, findingsError("nothing was changed: upstream %s cannot be listed: %v", f.name, d.Err)
+		}
+		return d, nil
+	}
+	return federation.Drift{}, findingsError("nothing was changed: upstream %s lists no tools", f.name)
+}
+
+// show prints the block and the tools.
+func (f *mcpFlags) show(e env, block string, d federation.Drift) error {
+	if _, err := fmt.Fprintf(e.text(), "%s\n", strings.TrimSpace(block)); err != nil {
+		return err
+	}
+	for _, c := range d.Changes {
+		if _, err := fmt.Fprintf(e.text(), "\n%s", c.Diff()); err != nil {
+			return err
+		}
+		if c.New.Hides() {
+			warnf(e, "tool %q of %s has invisible characters, shown as escapes", c.Name, c.Upstream)
+		}
+	}
+	for _, why := range d.Unacceptable {
+		warnf(e, "upstream %s: cannot accept %s", d.Upstream, why)
+	}
+	return nil
+}
+
+// write writes mcpd.hcl and mcpd.lock, both or none. Tools that were not shown in full are not
+// accepted.
+func (f *mcpFlags) write(e env, config candidate, d federation.Drift) error {
+	path := e.resolve(f.files.lockPath())
+	lock, err := lockfile.Read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		lock, err = new(lockfile.Lock), nil
+	}
+	if err != nil {
+		return findingsError("%v", err)
+	}
+	d.Changes = slices.DeleteFunc(d.Changes, func(c lockfile.Change) bool {
+		if !c.Complete() {
+			warnf(e, "tool %q of %s is too long to show in full, and stays in quarantine; review it with mcpd lock diff --json", c.Name, c.Upstream)
+		}
+		return !c.Complete()
+	})
+	if lock = lock.Accept(d.Changes...); d.New {
+		lock = lock.WithTools(f.name)
+	}
+	if err := writeAll(e, config); err != nil {
+		return err
+	}
+	if err := lockfile.Write(path, lock); err != nil {
+		return findingsError("%v", errors.Join(err, config.restore(e)))
+	}
+	return tellAccepted(e, []federation.Drift{d})
+}

@@ -1,0 +1,345 @@
+// Package openapi makes tool files of OpenAPI documents.
+//
+// [Generate] makes a tool and a test of each selected operation. [Merge] puts them into the file of
+// an earlier import, and keeps the blocks that were edited since.
+//
+// Documents are untrusted. They give words and schemas, and hosts that the caller must show to the
+// operator. All their texts are quoted as HCL, JSON or JavaScript on one line. Names of tools,
+// inputs, grants and secrets consist of letters, digits and underscores. Operations whose path has
+// other characters than those of a plain URL are left out.
+package openapi
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/mcpd/mcpd/internal/base/yaml"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/ops/openapi/spec"
+	"github.com/mcpd/mcpd/internal/ops/tooltest"
+)
+
+// Options choose operations and names. An empty list selects all.
+type Options struct {
+	// Name is the name of the grant, and the start of the names of secrets.
+	Name string
+	// Prefix starts the names of all tools.
+	Prefix string
+	// Server is a URL that replaces the servers of the document.
+	Server string
+	// Bearer sends a bearer token where the document asks for no credential.
+	Bearer                             bool
+	Tags, Paths, Methods, OperationIDs []string
+	// Earlier are the names of tools of an earlier import, by [spec.Operation.Key].
+	Earlier map[string]string
+}
+
+// Generated are the blocks of a document.
+type Generated struct {
+	Tools   []Tool
+	Secrets []Secret
+	// Skipped are the selected operations that no tool can serve.
+	Skipped []Skipped
+	// All are the keys of all operations of the document.
+	All map[string]bool
+}
+
+// Tool is a tool and its test, in formatted HCL. Test is empty if there is no example to test with.
+type Tool struct{ Key, Name, Text, Test string }
+
+// Secret is a secret that the tools need.
+type Secret struct {
+	Name, Variable string
+	// Reveal means that scripts read it: it is sent in the query.
+	Reveal bool
+}
+
+// Skipped is an operation without a tool, or a tool without a test.
+type Skipped struct {
+	Key, Reason string
+	// Test means that only the test is missing.
+	Test bool
+}
+
+// errTooComplex ends an import whose schemas refer to each other too often.
+var errTooComplex = errors.New("the schemas of the document are too complex; select fewer operations with --tag, --path, --method or --operation")
+
+// Generate makes the tools of a document.
+func Generate(d *spec.Document, o Options) (*Generated, error) {
+	if o.Server != "" {
+		if _, err := parsePlace(o.Server, true); err != nil {
+			return nil, fmt.Errorf("--server: %w", err)
+		}
+	}
+	g := &generator{options: o, schemas: schemas{document: d}, out: &Generated{All: map[string]bool{}}}
+	var selected []*spec.Operation
+	var keys, wanted []string
+	for _, op := range d.Operations {
+		g.out.All[op.Key()] = true
+		if !o.selects(op) {
+			continue
+		}
+		if err := checkPath(op.Path); err != nil {
+			g.out.Skipped = append(g.out.Skipped, Skipped{Key: op.Method + " (a path)", Reason: err.Error()})
+			continue
+		}
+		selected, keys, wanted = append(selected, op), append(keys, op.Key()), append(wanted, op.ID)
+	}
+	names := toolNames(keys, wanted, o.Prefix, o.Earlier)
+	for i, op := range selected {
+		tool, err := g.tool(op, names[i])
+		if g.schemas.work > maxWork {
+			return nil, errTooComplex
+		}
+		if err != nil {
+			g.out.Skipped = append(g.out.Skipped, Skipped{Key: op.Key(), Reason: err.Error()})
+			continue
+		}
+		g.out.Tools = append(g.out.Tools, tool)
+	}
+	return g.out, nil
+}
+
+// selects reports whether the options select an operation.
+func (o *Options) selects(op *spec.Operation) bool {
+	any := func(list []string, fits func(string) bool) bool {
+		return len(list) == 0 || slices.ContainsFunc(list, fits)
+	}
+	return any(o.Tags, func(tag string) bool { return slices.Contains(op.Tags, tag) }) &&
+		any(o.Methods, func(method string) bool { return strings.EqualFold(method, op.Method) }) &&
+		any(o.OperationIDs, func(id string) bool { return id == op.ID }) &&
+		any(o.Paths, func(glob string) bool { return matches(glob, op.Path) })
+}
+
+// matches matches a path with a glob. A final /** matches everything below.
+func matches(glob, name string) bool {
+	if below, ok := strings.CutSuffix(glob, "/**"); ok {
+		for at := name; at != "/" && at != "."; at = path.Dir(at) {
+			if fits, _ := path.Match(below, at); fits {
+				return true
+			}
+		}
+		return false
+	}
+	fits, _ := path.Match(glob, name)
+	return fits
+}
+
+// generator makes tools one after the other.
+type generator struct {
+	options Options
+	schemas schemas
+	out     *Generated
+}
+
+func (g *generator) tool(op *spec.Operation, name string) (Tool, error) {
+	if op.Problem != "" {
+		return Tool{}, errors.New(words(op.Problem, maxNote))
+	}
+	if op.Method == "OPTIONS" {
+		return Tool{}, errors.New("OPTIONS describes the server itself")
+	}
+	at, err := placeOf(g.schemas.document, op, g.options.Server)
+	if err != nil {
+		return Tool{}, err
+	}
+	r := &request{schemas: &g.schemas, op: op, taken: map[string]bool{}, helpers: map[string]bool{}, exampleValues: &yaml.Map{}}
+	if err := r.parameters(at); err != nil {
+		return Tool{}, errors.New(words(err.Error(), maxNote))
+	}
+	if err := r.requestBody(); err != nil {
+		return Tool{}, err
+	}
+	credentials, secrets, err := g.credentials(op)
+	if err != nil {
+		return Tool{}, err
+	}
+	answer := r.answerOf()
+	var b strings.Builder
+	fmt.Fprintf(&b, "tool %s {\n", tooltest.QuoteHCL(name))
+	if text := description(op); text != "" {
+		fmt.Fprintf(&b, "  description = %s\n", tooltest.QuoteHCL(text))
+	}
+	b.WriteString("  timeout = \"30s\"\n")
+	b.WriteString(annotations(op.Method))
+	r.writeInputs(&b)
+	if answer.output != nil {
+		fmt.Fprintf(&b, "\n  output_schema = <<JSON\n%s\nJSON\n", pretty(answer.output))
+	}
+	g.writeGrant(&b, op, at, credentials)
+	fmt.Fprintf(&b, "\n  run = <<JS\n%s\nJS\n}\n", strings.TrimRight(indent(r.script(g.options.Name, credentials, answer)), "\n"))
+	tool := Tool{Key: op.Key(), Name: name}
+	if tool.Text, err = formatted(b.String()); err != nil {
+		return Tool{}, err
+	}
+	switch {
+	case r.untestable != "":
+		g.out.Skipped = append(g.out.Skipped, Skipped{op.Key(), fmt.Sprintf("no example fits input %s; write a test", r.untestable), true})
+	case !answer.mock.ok:
+		g.out.Skipped = append(g.out.Skipped, Skipped{op.Key(), "no example fits its response; write a test", true})
+	default:
+		if tool.Test, err = formatted(g.test(r, name, credentials, answer)); err != nil {
+			return Tool{}, err
+		}
+	}
+	for _, s := range secrets {
+		if i := slices.IndexFunc(g.out.Secrets, func(known Secret) bool { return known.Name == s.Name }); i < 0 {
+			g.out.Secrets = append(g.out.Secrets, s)
+		} else if s.Reveal {
+			g.out.Secrets[i].Reveal = true
+		}
+	}
+	return tool, nil
+}
+
+// formatted formats a block like mcpd fmt.
+func formatted(block string) (string, error) {
+	out, problems := hclfile.Format(hclfile.Source{Path: "imported.hcl", Bytes: []byte(block)})
+	if problems.HasErrors() {
+		return "", fmt.Errorf("its tool is not valid: %s", problems[0].Summary)
+	}
+	return string(out), nil
+}
+
+func indent(code string) string {
+	var b strings.Builder
+	for line := range strings.Lines(code) {
+		b.WriteString("    " + line)
+	}
+	return b.String()
+}
+
+// maxDescription is the maximum length of the description of a tool, in bytes.
+const maxDescription = 1_000
+
+func description(op *spec.Operation) string {
+	text := op.Summary
+	if op.Description != "" && op.Description != op.Summary {
+		text = strings.TrimSpace(text + "\n\n" + op.Description)
+	}
+	return words(text, maxDescription)
+}
+
+// annotations returns the arguments that describe the effect of a method (RFC 9110, 9.2).
+func annotations(method string) string {
+	switch method {
+	case "GET", "HEAD":
+		return "  read_only = true\n"
+	case "DELETE":
+		return "  destructive = true\n"
+	case "PUT":
+		return ""
+	}
+	return "  idempotent = false\n"
+}
+
+func (g *generator) writeGrant(b *strings.Builder, op *spec.Operation, at place, credentials []credential) {
+	var revealed []string
+	fmt.Fprintf(b, "\n  allow {\n    http %s {\n      hosts = [%s]\n      methods = [%s]\n      paths = [%s]\n",
+		tooltest.QuoteHCL(g.options.Name), tooltest.QuoteHCL(at.host), tooltest.QuoteHCL(op.Method), tooltest.QuoteHCL(pattern(at.base+op.Path)))
+	if at.private {
+		b.WriteString("      private_networks = true\n")
+	}
+	for _, c := range credentials {
+		if c.header != "" {
+			fmt.Fprintf(b, "      header %s {\n        value = %s\n      }\n", tooltest.QuoteHCL(c.header), c.value)
+		} else {
+			revealed = append(revealed, tooltest.QuoteHCL(c.secret))
+		}
+	}
+	b.WriteString("    }\n")
+	if revealed != nil {
+		fmt.Fprintf(b, "    secrets {\n      names = [%s]\n    }\n", strings.Join(revealed, ", "))
+	}
+	b.WriteString("  }\n")
+}
+
+// credentials returns how an operation authenticates, by the first of its alternatives.
+func (g *generator) credentials(op *spec.Operation) (all []credential, secrets []Secret, err error) {
+	var schemes []spec.Scheme
+	if len(op.Security) > 0 {
+		schemes = op.Security[0]
+	}
+	if len(schemes) == 0 && g.options.Bearer {
+		schemes = []spec.Scheme{{Kind: "bearer"}}
+	}
+	need := func(suffix string, reveal bool) string {
+		name := short(g.options.Name+"_"+suffix, maxTool)
+		secrets = append(secrets, Secret{name, strings.ToUpper(name), reveal})
+		return name
+	}
+	headers := map[string]bool{}
+	for _, s := range schemes {
+		c := credential{header: "Authorization"}
+		switch s.Kind {
+		case "bearer":
+			c.value = fmt.Sprintf(`"Bearer ${secret.%s}"`, need("token", false))
+		case "basic":
+			c.value = fmt.Sprintf(`"Basic ${base64encode("${secret.%s}:${secret.%s}")}"`, need("user", false), need("password", false))
+		default:
+			name := need(cmpOr(snake(s.Name), "key"), s.In == "query")
+			if s.In == "query" {
+				c = credential{query: s.Header, secret: name}
+				break
+			}
+			if isReserved(s.Header) && !strings.EqualFold(s.Header, "Authorization") || !token.MatchString(s.Header) {
+				return nil, nil, errors.New("its API key is in a header that cannot be set")
+			}
+			c.header, c.value = s.Header, "secret."+name
+		}
+		if c.header != "" && headers[strings.ToLower(c.header)] {
+			continue
+		}
+		headers[strings.ToLower(c.header)] = true
+		all = append(all, c)
+	}
+	return all, secrets, nil
+}
+
+func cmpOr(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// test returns the test of a tool: a call with the required inputs, and the example response.
+func (g *generator) test(r *request, name string, credentials []credential, a answer) string {
+	var b strings.Builder
+	target, query := r.examplePath, r.exampleQuery
+	for _, c := range credentials {
+		if c.query != "" {
+			query = append(slices.Clip(query), pair{c.query, "example"})
+		}
+	}
+	if len(query) > 0 {
+		target += "?" + formEncode(query)
+	}
+	fmt.Fprintf(&b, "test %s {\n  tool = %s\n", tooltest.QuoteHCL(name+" sends its request"), tooltest.QuoteHCL(name))
+	if len(r.exampleValues.Names) > 0 {
+		fmt.Fprintf(&b, "  input = %s\n", tooltest.ValueHCL(appendJSON(nil, r.exampleValues)))
+	}
+	for _, c := range credentials {
+		if c.query != "" {
+			fmt.Fprintf(&b, "\n  mock \"secrets\" %s {\n    text = \"example\"\n  }\n", tooltest.QuoteHCL(c.secret))
+		}
+	}
+	request := r.op.Method + " " + target
+	fmt.Fprintf(&b, "\n  mock %s %s {\n", tooltest.QuoteHCL("http."+g.options.Name), tooltest.QuoteHCL(request))
+	if status := a.mock.status; len(status) == 3 && status[0] == '2' && status != "200" && strings.Trim(status, "0123456789") == "" {
+		fmt.Fprintf(&b, "    status = %s\n", status)
+	}
+	if a.mock.json {
+		fmt.Fprintf(&b, "    text = <<JSON\n%s\nJSON\n", a.mock.text)
+	} else {
+		fmt.Fprintf(&b, "    text = %s\n", tooltest.QuoteHCL(a.mock.text))
+	}
+	call := fmt.Sprintf("http.%s %s", g.options.Name, request)
+	var calls []string
+	calls = append(calls, tooltest.QuoteHCL(call))
+	fmt.Fprintf(&b, "  }\n\n  expect {\n    calls = [%s]\n  }\n}\n", strings.Join(calls, ", "))
+	return b.String()
+}

@@ -1,0 +1,349 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/mcpd/mcpd/internal/base/yaml"
+)
+
+// Operation is a method of a path.
+type Operation struct {
+	Method, Path         string
+	ID                   string
+	Summary, Description string
+	Tags                 []string
+	Servers              []Server // nil: those of the document
+	Parameters           []Parameter
+	Body                 *Body
+	Responses            []Response
+	// Security lists the alternatives. An alternative without schemes needs no credential.
+	Security [][]Scheme
+	// Problem says why the operation cannot be used, "" if it can.
+	Problem string
+}
+
+// Key identifies the operation in its document.
+func (o *Operation) Key() string { return o.Method + " " + o.Path }
+
+// Parameter is a value in the path, the query, a header or a cookie.
+type Parameter struct {
+	Name, In, Description string
+	Required              bool
+	Style                 string
+	Explode               bool
+	// JSON means that the value is encoded as JSON.
+	JSON    bool
+	Schema  any
+	Example any
+}
+
+// Body is the request body in one media type.
+type Body struct {
+	Media    string
+	Required bool
+	Schema   any
+	Example  any
+	Encoding *yaml.Map
+}
+
+// Response is a successful response in one media type.
+type Response struct {
+	Status  string
+	Media   string // "" without content
+	Schema  any
+	Example any
+}
+
+// Scheme is a way to authenticate.
+type Scheme struct {
+	Name   string // of the security scheme
+	Kind   string // apiKey, basic or bearer
+	In     string // of an API key: header, query or cookie
+	Header string // name of the API key
+}
+
+var methods = []string{"get", "put", "post", "delete", "options", "head", "patch"}
+
+// operations reads all operations, in the order of the document.
+func (d *Document) operations() error {
+	paths := Object(d.root, "paths")
+	for i, path := range paths.Names {
+		item, err := d.Resolve(paths.Values[i])
+		if err != nil {
+			return fmt.Errorf("paths: %w", err)
+		}
+		if !strings.HasPrefix(path, "/") {
+			continue // an extension
+		}
+		m, _ := item.(*yaml.Map)
+		if m == nil {
+			continue
+		}
+		for j, method := range m.Names {
+			if !slices.Contains(methods, method) {
+				continue
+			}
+			if len(d.Operations) == maxOperations {
+				return errors.New("more than 5,000 operations")
+			}
+			d.Operations = append(d.Operations, d.operation(path, method, m, m.Values[j]))
+		}
+	}
+	return nil
+}
+
+func (d *Document) operation(path, method string, item *yaml.Map, v any) *Operation {
+	o := &Operation{
+		Method: strings.ToUpper(method), Path: path, ID: Text(v, "operationId"),
+		Summary: Text(v, "summary"), Description: Text(v, "description"),
+	}
+	for _, tag := range List(v, "tags") {
+		if text, ok := tag.(string); ok {
+			o.Tags = append(o.Tags, text)
+		}
+	}
+	if o.Servers = servers(v); o.Servers == nil {
+		o.Servers = servers(item)
+	}
+	for _, step := range []func() error{
+		func() error { return d.parameters(o, List(item, "parameters"), List(v, "parameters")) },
+		func() error { return d.body(o, Member(v, "requestBody")) },
+		func() error { return d.responses(o, Object(v, "responses")) },
+		func() error { return d.security(o, v) },
+	} {
+		if err := step(); err != nil {
+			o.Problem = err.Error()
+			break
+		}
+	}
+	return o
+}
+
+// parameters reads the parameters of the path and of the operation, which replace those of the path.
+func (d *Document) parameters(o *Operation, shared, own []any) error {
+	for _, v := range slices.Concat(shared, own) {
+		v, err := d.Resolve(v)
+		if err != nil {
+			return err
+		}
+		p := Parameter{
+			Name: Text(v, "name"), In: Text(v, "in"), Description: Text(v, "description"),
+			Required: Flag(v, "required"), Style: Text(v, "style"), Schema: Member(v, "schema"), Example: d.example(v),
+		}
+		if p.Style == "" {
+			p.Style = map[string]string{"query": "form", "cookie": "form"}[p.In]
+		}
+		if p.Style == "" {
+			p.Style = "simple"
+		}
+		p.Explode = p.Style == "form"
+		if explode, ok := Member(v, "explode").(bool); ok {
+			p.Explode = explode
+		}
+		if content := Object(v, "content"); len(content.Names) == 1 {
+			p.JSON, p.Schema = isJSON(content.Names[0]), Member(content.Values[0], "schema")
+			if !p.JSON {
+				return fmt.Errorf("parameter %q has an unsupported content type", p.Name)
+			}
+		}
+		same := slices.IndexFunc(o.Parameters, func(q Parameter) bool { return q.Name == p.Name && q.In == p.In })
+		if same >= 0 {
+			o.Parameters[same] = p
+			continue
+		}
+		o.Parameters = append(o.Parameters, p)
+	}
+	return nil
+}
+
+func (d *Document) body(o *Operation, v any) error {
+	if v == nil {
+		return nil
+	}
+	v, err := d.Resolve(v)
+	if err != nil {
+		return err
+	}
+	content := Object(v, "content")
+	i := preferred(content.Names, true)
+	if i < 0 {
+		if Flag(v, "required") {
+			return errors.New("its request body has no supported media type: JSON, form or text")
+		}
+		return nil
+	}
+	o.Body = &Body{
+		Media: content.Names[i], Required: Flag(v, "required"), Schema: Member(content.Values[i], "schema"),
+		Example: d.example(content.Values[i]), Encoding: Object(content.Values[i], "encoding"),
+	}
+	return nil
+}
+
+// responses reads the successful responses.
+func (d *Document) responses(o *Operation, all *yaml.Map) error {
+	for i, status := range all.Names {
+		if !strings.HasPrefix(status, "2") && !(status == "default" && len(all.Names) == 1) {
+			continue
+		}
+		v, err := d.Resolve(all.Values[i])
+		if err != nil {
+			return err
+		}
+		r := Response{Status: status}
+		content := Object(v, "content")
+		if j := preferred(content.Names, false); j >= 0 {
+			r.Media, r.Schema, r.Example = content.Names[j], Member(content.Values[j], "schema"), d.example(content.Values[j])
+		}
+		o.Responses = append(o.Responses, r)
+	}
+	return nil
+}
+
+// preferred returns the index of the media type to use, or -1: JSON, then other JSON, forms and text.
+// For responses, any other comes last.
+func preferred(media []string, request bool) int {
+	for _, fits := range []func(string) bool{
+		func(m string) bool { return mediaType(m) == "application/json" },
+		isJSON,
+		func(m string) bool { return request && mediaType(m) == "application/x-www-form-urlencoded" },
+		func(m string) bool { return strings.HasPrefix(mediaType(m), "text/") },
+		func(m string) bool { return request && mediaType(m) == "*/*" || !request && safeMedia.MatchString(m) },
+	} {
+		if i := slices.IndexFunc(media, fits); i >= 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// safeMedia matches a media type without parameters.
+var safeMedia = regexp.MustCompile(`^[A-Za-z0-9.+*_-]+/[A-Za-z0-9.+*_-]+$`)
+
+// mediaType returns the media type without parameters, "" if it is malformed.
+func mediaType(m string) string {
+	m, _, _ = strings.Cut(m, ";")
+	m = strings.ToLower(strings.TrimSpace(m))
+	if !safeMedia.MatchString(m) {
+		return ""
+	}
+	return m
+}
+
+func isJSON(m string) bool {
+	m = mediaType(m)
+	return m == "application/json" || strings.HasSuffix(m, "+json")
+}
+
+// MediaType returns the media type of the body without parameters.
+func (b *Body) MediaType() string { return mediaType(b.Media) }
+
+// IsJSON reports whether the body is JSON.
+func (b *Body) IsJSON() bool { return isJSON(b.Media) || b.MediaType() == "*/*" }
+
+// IsForm reports whether the body is a form.
+func (b *Body) IsForm() bool { return b.MediaType() == "application/x-www-form-urlencoded" }
+
+// MediaType returns the media type of the response without parameters.
+func (r *Response) MediaType() string { return mediaType(r.Media) }
+
+// IsJSON reports whether the response is JSON.
+func (r *Response) IsJSON() bool { return isJSON(r.Media) || r.MediaType() == "*/*" }
+
+// IsText reports whether the response is text.
+func (r *Response) IsText() bool { return strings.HasPrefix(r.MediaType(), "text/") }
+
+// example returns the example of a parameter or media type, or the first of its examples.
+func (d *Document) example(v any) any {
+	if example := Member(v, "example"); example != nil {
+		return example
+	}
+	examples := Object(v, "examples")
+	for _, one := range examples.Values {
+		if one, err := d.Resolve(one); err == nil {
+			if value := Member(one, "value"); value != nil {
+				return value
+			}
+		}
+	}
+	return nil
+}
+
+// maxURL is the maximum length of the URL of a server and of the value of a variable in it.
+const maxURL = 2048
+
+// placeholder matches a variable in a URL or a path.
+var placeholder = regexp.MustCompile(`\{[^{}]*\}`)
+
+// servers returns the servers of a document, path or operation.
+func servers(v any) (all []Server) {
+	for _, one := range List(v, "servers") {
+		url, variables := Text(one, "url"), Object(one, "variables")
+		if len(url) > maxURL || len(variables.Names) > maxURL {
+			continue
+		}
+		all = append(all, Server{placeholder.ReplaceAllStringFunc(url, func(name string) string {
+			value := Text(Member(variables, name[1:len(name)-1]), "default")
+			return value[:min(len(value), maxURL)]
+		})})
+	}
+	return all
+}
+
+// security reads the alternatives of an operation, or of the document. It leaves out the
+// alternatives that mcpd does not support.
+func (d *Document) security(o *Operation, v any) error {
+	list, ok := Member(v, "security").([]any)
+	if !ok {
+		list = List(d.root, "security")
+	}
+	var problem error
+	for _, one := range list {
+		needed, _ := one.(*yaml.Map)
+		if needed == nil {
+			continue
+		}
+		alternative := []Scheme{}
+		var err error
+		for _, name := range needed.Names {
+			var s Scheme
+			if s, err = d.scheme(name); err != nil {
+				problem = err
+				break
+			}
+			alternative = append(alternative, s)
+		}
+		if err == nil {
+			o.Security = append(o.Security, alternative)
+		}
+	}
+	if len(o.Security) == 0 {
+		return problem
+	}
+	return nil
+}
+
+func (d *Document) scheme(name string) (Scheme, error) {
+	v, err := d.Resolve(Member(Object(Object(d.root, "components"), "securitySchemes"), name))
+	if err != nil {
+		return Scheme{}, err
+	}
+	s := Scheme{Name: name}
+	switch kind := Text(v, "type"); {
+	case kind == "apiKey":
+		s.Kind, s.In, s.Header = kind, Text(v, "in"), Text(v, "name")
+		if s.In != "header" && s.In != "query" {
+			return s, fmt.Errorf("the API key of %q is in neither a header nor the query", name)
+		}
+	case kind == "http" && strings.EqualFold(Text(v, "scheme"), "basic"):
+		s.Kind = "basic"
+	case kind == "http" && strings.EqualFold(Text(v, "scheme"), "bearer"), kind == "oauth2", kind == "openIdConnect":
+		s.Kind = "bearer"
+	default:
+		return s, fmt.Errorf("security scheme %q is not supported", name)
+	}
+	return s, nil
+}
