@@ -84,7 +84,9 @@ func made(v any, levels int) any {
 
 func madeText(s *yaml.Map) string {
 	text := samples[spec.Text(s, "format")]
-	if text == "" {
+	if pattern := spec.Text(s, "pattern"); pattern != "" {
+		text = matching(pattern)
+	} else if text == "" {
 		text = "example"
 	}
 	if n, ok := spec.Member(s, "minLength").(float64); ok && float64(len(text)) < n && n <= maxExample {

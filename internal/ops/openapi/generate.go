@@ -10,6 +10,7 @@
 package openapi
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
@@ -48,7 +49,12 @@ type Generated struct {
 }
 
 // Tool is a tool and its test, in formatted HCL. Test is empty if there is no example to test with.
-type Tool struct{ Key, Name, Text, Test string }
+type Tool struct {
+	Key, Name, Text, Test string
+	// Arguments are an example of the required inputs, and AllArguments of all. Inputs without an
+	// example are missing.
+	Arguments, AllArguments json.RawMessage
+}
 
 // Secret is a secret that the tools need.
 type Secret struct {
@@ -171,7 +177,7 @@ func (g *generator) tool(op *spec.Operation, name string) (Tool, error) {
 	}
 	g.writeGrant(&b, op, at, credentials)
 	fmt.Fprintf(&b, "\n  run = <<JS\n%s\nJS\n}\n", strings.TrimRight(indent(r.script(g.options.Name, credentials, answer)), "\n"))
-	tool := Tool{Key: op.Key(), Name: name}
+	tool := Tool{Key: op.Key(), Name: name, Arguments: appendJSON(nil, r.exampleValues), AllArguments: appendJSON(nil, r.allExamples())}
 	if tool.Text, err = formatted(b.String()); err != nil {
 		return Tool{}, err
 	}

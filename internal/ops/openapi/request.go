@@ -65,6 +65,17 @@ func (r *request) add(name, suffix string, s *yaml.Map, required bool, candidate
 	return "input." + in.name, example, ok
 }
 
+// allExamples returns an example of each input that has one.
+func (r *request) allExamples() *yaml.Map {
+	all := &yaml.Map{}
+	for _, in := range r.inputs {
+		if example, ok := fitting(in.schema, in.candidates...); ok {
+			set(all, in.name, example)
+		}
+	}
+	return all
+}
+
 var token = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
 // reserved are headers that scripts cannot set, or that the script sets itself.

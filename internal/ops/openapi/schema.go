@@ -17,7 +17,8 @@ import (
 
 // Bounds of the schemas of one tool. A larger schema loses its deepest levels.
 const (
-	maxSchemaBytes  = 24 << 10
+	maxRequest      = 24 << 10  // bytes
+	maxResponse     = 8 << 10   // bytes
 	maxSchemaNodes  = 1_000
 	maxEnum         = 200
 	maxNote         = 500       // bytes of the description of a value
@@ -45,11 +46,15 @@ type schemas struct {
 // convert returns the JSON Schema of a request or a response. A schema that is too large, or that
 // mcpd does not compile, loses detail.
 func (c *schemas) convert(v any, response bool) any {
+	limit := maxRequest
+	if response {
+		limit = maxResponse
+	}
 	for levels := deepest; levels > 0; levels -= 2 {
 		c.response, c.depth, c.nodes, c.within = response, levels, 0, nil
 		converted := c.schema(v)
 		raw := appendJSON(nil, converted)
-		if len(raw) > maxSchemaBytes || c.nodes > maxSchemaNodes {
+		if len(raw) > limit || c.nodes > maxSchemaNodes {
 			continue
 		}
 		if compiled, _ := schema.Compile(raw, diag.Range{}, nil); compiled != nil {
