@@ -171,10 +171,7 @@ func (d *Document) body(o *Operation, v any) error {
 	content := Object(v, "content")
 	i := preferred(content.Names, true)
 	if i < 0 {
-		if Flag(v, "required") {
-			return errors.New("its request body has no supported media type: JSON, form or text")
-		}
-		return nil
+		return errors.New("its request body has no supported media type: JSON, form or text")
 	}
 	o.Body = &Body{
 		Media: content.Names[i], Required: Flag(v, "required"), Schema: Member(content.Values[i], "schema"),
