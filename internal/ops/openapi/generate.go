@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/base/yaml"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 	"github.com/mcpd/mcpd/internal/ops/openapi/spec"
@@ -191,6 +192,9 @@ func (g *generator) tool(op *spec.Operation, name string) (Tool, error) {
 			return Tool{}, err
 		}
 	}
+	if err := valid(tool, secrets); err != nil {
+		return Tool{}, err
+	}
 	for _, s := range secrets {
 		if i := slices.IndexFunc(g.out.Secrets, func(known Secret) bool { return known.Name == s.Name }); i < 0 {
 			g.out.Secrets = append(g.out.Secrets, s)
@@ -208,6 +212,24 @@ func formatted(block string) (string, error) {
 		return "", fmt.Errorf("its tool is not valid: %s", problems[0].Summary)
 	}
 	return string(out), nil
+}
+
+// valid reports why mcpd would not load a tool, so that one tool does not stop an import.
+func valid(tool Tool, secrets []Secret) error {
+	file, problems := hclfile.Parse(hclfile.Source{Path: "imported.hcl", Bytes: []byte(tool.Text + "\n" + tool.Test)}, hclfile.ToolsKind)
+	if !problems.HasErrors() {
+		var scope hclfile.Scope
+		for _, s := range secrets {
+			scope.Secrets = append(scope.Secrets, s.Name)
+		}
+		_, problems = file.Decode(scope)
+	}
+	for _, p := range problems {
+		if p.Severity == diag.Error {
+			return fmt.Errorf("its tool is not valid: %s", p.Summary)
+		}
+	}
+	return nil
 }
 
 func indent(code string) string {

@@ -107,6 +107,9 @@ func toolNames(keys, wanted []string, prefix string, earlier map[string]string) 
 		if base == "" {
 			base = snake(key)
 		}
+		if base[0] >= '0' && base[0] <= '9' {
+			base = "op_" + base
+		}
 		name := short(prefix+base, maxTool)
 		if taken[name] {
 			name = short(prefix+base, maxTool-7) + "_" + hashOf(key)

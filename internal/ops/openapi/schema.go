@@ -17,13 +17,13 @@ import (
 
 // Bounds of the schemas of one tool. A larger schema loses its deepest levels.
 const (
-	maxRequest      = 24 << 10  // bytes
-	maxResponse     = 8 << 10   // bytes
+	maxRequest      = 24 << 10 // bytes
+	maxResponse     = 8 << 10  // bytes
 	maxSchemaNodes  = 1_000
 	maxEnum         = 200
 	maxNote         = 500       // bytes of the description of a value
 	maxPattern      = 1_000     // bytes
-	maxWork         = 8_000_000 // subschemas that are read for all tools of a document
+	maxWork         = 2_000_000 // subschemas that are read for all tools of a document
 	deepest         = 12
 	maxSafeInteger  = 1<<53 - 1
 	maxNameOfMember = 200
@@ -73,6 +73,13 @@ func set(m *yaml.Map, name string, value any) {
 		return
 	}
 	m.Names, m.Values = append(m.Names, name), append(m.Values, value)
+}
+
+// drop removes a member.
+func drop(m *yaml.Map, name string) {
+	if i := slices.Index(m.Names, name); i >= 0 {
+		m.Names, m.Values = slices.Delete(m.Names, i, i+1), slices.Delete(m.Values, i, i+1)
+	}
 }
 
 func (c *schemas) schema(v any) *yaml.Map {
@@ -217,8 +224,15 @@ func (c *schemas) bounds(from, to *yaml.Map) {
 		}
 	}
 	for _, name := range []string{"minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"} {
-		if n, ok := safeNumber(spec.Member(from, name)); ok && n >= 0 && n == math.Trunc(n) {
+		if n, ok := spec.Member(from, name).(float64); ok && n >= 0 && n <= math.MaxInt32 && n == math.Trunc(n) {
 			set(to, name, n)
+		}
+	}
+	for _, pair := range [][2]string{{"minimum", "maximum"}, {"minLength", "maxLength"}, {"minItems", "maxItems"}, {"minProperties", "maxProperties"}} {
+		low, _ := spec.Member(to, pair[0]).(float64)
+		if high, ok := spec.Member(to, pair[1]).(float64); ok && has(to, pair[0]) && low > high { // no value fits
+			drop(to, pair[0])
+			drop(to, pair[1])
 		}
 	}
 	if spec.Flag(from, "uniqueItems") {
@@ -293,8 +307,8 @@ func (c *schemas) members(from, to *yaml.Map) {
 func (c *schemas) combined(from, to *yaml.Map) {
 	for _, part := range spec.List(from, "allOf") {
 		p := c.schema(part)
-		if i := slices.Index(p.Names, "additionalProperties"); i >= 0 && p.Values[i] == false {
-			p.Names, p.Values = slices.Delete(p.Names, i, i+1), slices.Delete(p.Values, i, i+1)
+		if spec.Member(p, "additionalProperties") == false {
+			drop(p, "additionalProperties")
 		}
 		if !merge(to, p) {
 			all, _ := spec.Member(to, "allOf").([]any)
