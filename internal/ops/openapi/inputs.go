@@ -59,7 +59,10 @@ func writeBlock(b *strings.Builder, kind, name string, s *yaml.Map, required boo
 		return false
 	}
 	margin := strings.Repeat(" ", level)
-	fmt.Fprintf(b, "\n%s%s %s {\n", margin, kind, tooltest.QuoteHCL(name))
+	if kind == "input" {
+		b.WriteString("\n")
+	}
+	fmt.Fprintf(b, "%s%s %s {\n", margin, kind, tooltest.QuoteHCL(name))
 	t, _ := spec.Member(s, "type").(string)
 	switch {
 	case t == "" && !slices.ContainsFunc(s.Names, func(name string) bool { return name != "description" }):

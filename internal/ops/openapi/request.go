@@ -188,7 +188,7 @@ func (r *request) queryParameter(p spec.Parameter) error {
 	case p.Explode:
 		r.use("spread", "query", expression, name)
 	default:
-		r.query = append(r.query, fmt.Sprintf("if (%s != null) query.append(%s, [%[1]s].flat().join(%s));", expression, name, quote(separator)))
+		r.query = append(r.query, fmt.Sprintf("if (%s != null) query.append(%s, [%[1]s].flat().join(%[3]s));", expression, name, quote(separator)))
 		if list, isList := example.([]any); isList {
 			r.exampleQuery = append(r.exampleQuery, pair{p.Name, joined(list, separator)})
 		} else if ok {

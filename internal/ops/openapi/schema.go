@@ -23,7 +23,7 @@ const (
 	maxEnum         = 200
 	maxNote         = 500       // bytes of the description of a value
 	maxPattern      = 1_000     // bytes
-	maxWork         = 2_000_000 // subschemas that are read for all tools of a document
+	maxWork         = 1_000_000 // subschemas that are read for all tools of a document
 	deepest         = 12
 	maxSafeInteger  = 1<<53 - 1
 	maxNameOfMember = 200
