@@ -330,7 +330,7 @@ func (f *openAPIFlags) finish(e env, merged openapi.Merged, changes []privdiff.C
 		case kept.New == "":
 			what += "; the document no longer has it"
 		case kept.Changed:
-			what += "; the document changed it too:\n" + openapi.Diff(kept)
+			what += "; the document changed it too:\n" + kept.Diff()
 		}
 		fmt.Fprintf(e.stderr, "%s\n", diag.PrintableLines(what, "  "))
 	}

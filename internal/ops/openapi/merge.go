@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
 )
 
 // Merged is a tool file after an import.
@@ -25,6 +27,11 @@ type Kept struct {
 	Old, New string
 	// Changed means that the document changed too.
 	Changed bool
+}
+
+// Diff shows how a new import of the block differs from it.
+func (k *Kept) Diff() string {
+	return string(diff.Diff("your block", []byte(k.Old), "a new import", []byte(k.New)))
 }
 
 const heading = `# Imported by mcpd import openapi. You can edit these blocks: a later import updates only the
