@@ -261,6 +261,9 @@ func (f *openAPIFlags) read(e env, source string) (*spec.Document, error) {
 		if info, err = e.disk.stat(e.resolve(source)); err == nil && info.Size() > spec.MaxBytes {
 			return nil, findingsError("the document is larger than 32 MiB")
 		}
+		if err == nil && !info.Mode().IsRegular() {
+			return nil, usageError("%s is not a file; use - to read standard input", source)
+		}
 		if err == nil {
 			text, err = e.disk.readFile(e.resolve(source))
 		}
