@@ -1,0 +1,311 @@
+package control
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/mcpd/mcpd/identity"
+)
+
+// The actions of the console and of programs like it. Their parameters are in
+// [Request.Params].
+const (
+	// Catalog returns a [CatalogRow]: what the server serves.
+	Catalog Action = "catalog"
+	// Item takes an [ItemName] and returns an [ItemRow].
+	Item Action = "item"
+	// Explain takes an [ExplainCall] and returns an [ExplainRow]. It calls nothing.
+	Explain Action = "explain"
+	// Matrix takes a [MatrixQuery] and returns a [MatrixRow].
+	Matrix Action = "matrix"
+	// Try takes a [TryCall] and begins a stream of [TryEvent] lines. The client writes a
+	// [TryAnswer] line for each ask. The call is cancelled when the client closes its end.
+	Try Action = "try"
+	// Calls takes a [CallQuery] and begins a stream of [CallRow] lines: recent calls, oldest first,
+	// and then each call that ends.
+	Calls Action = "calls"
+	// Audit takes a [CallQuery] and returns an [AuditRow]: calls in the audit log, newest first.
+	Audit Action = "audit"
+	// Pins takes nothing and returns [PinRow] values: tools of upstream servers that differ from
+	// what was accepted.
+	Pins Action = "pins"
+	// Accept takes a [PinName] and accepts the tool as [PinRow] showed it.
+	Accept Action = "accept"
+	// Keys returns [KeyRow] values, and RevokeKey takes a [KeyName].
+	Keys      Action = "keys"
+	RevokeKey Action = "revoke_key"
+	// Tasks returns [TaskRow] values, and CancelTask takes a [TaskName].
+	Tasks      Action = "tasks"
+	CancelTask Action = "cancel_task"
+)
+
+// CatalogRow lists what a server serves.
+type CatalogRow struct {
+	Revision string        `json:"revision"`
+	Items    []ItemSummary `json:"items"`
+}
+
+// ItemName identifies an item. Kind is tool, resource, template or prompt; Address is a name or a
+// URI.
+type ItemName struct {
+	Kind    string `json:"kind"`
+	Address string `json:"address"`
+}
+
+// ItemSummary describes an item in a list. Summary is the first line of its description. Origin is
+// "file", "go" or the name of an upstream server.
+type ItemSummary struct {
+	ItemName
+	Title   string `json:"title,omitempty"`
+	Summary string `json:"summary,omitempty"`
+	Origin  string `json:"origin"`
+	Place   *Place `json:"place,omitempty"`
+}
+
+// Place is a position in a file of the project. Line and Column count from 1.
+type Place struct {
+	File   string `json:"file"`
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+}
+
+// ItemRow describes an item in full. Source is its block with secrets masked, as in an excerpt.
+type ItemRow struct {
+	ItemSummary
+	Description string          `json:"description,omitempty"`
+	Input       json.RawMessage `json:"input,omitempty"`
+	Output      json.RawMessage `json:"output,omitempty"`
+	Arguments   []Argument      `json:"arguments,omitempty"`
+	Annotations json.RawMessage `json:"annotations,omitempty"`
+	Grants      []string        `json:"grants,omitempty"`
+	Source      string          `json:"source,omitempty"`
+	Policies    []PolicyRow     `json:"policies"`
+	Limits      []string        `json:"limits"`
+}
+
+// Argument is an argument of a prompt or a variable of a template.
+type Argument struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Required    bool   `json:"required,omitempty"`
+}
+
+// PolicyRow is a policy that covers an item. Place is nil for a policy in Go.
+type PolicyRow struct {
+	Name  string `json:"name"`
+	Place *Place `json:"place,omitempty"`
+}
+
+// As is the caller of a call that the operator makes as another principal. A nil Principal is the
+// operator, and a nil Agent claims none.
+type As struct {
+	Principal *identity.Principal `json:"principal,omitempty"`
+	Agent     *identity.Agent     `json:"agent,omitempty"`
+}
+
+// ExplainCall is a call to explain.
+type ExplainCall struct {
+	ItemName
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	As
+}
+
+// ExplainRow is an explanation. Verdict is as in mcpd policy explain --json, Lines say the same in
+// words, and the other fields are those of the error for the caller.
+type ExplainRow struct {
+	Verdict string       `json:"verdict"`
+	Lines   []string     `json:"lines"`
+	Code    string       `json:"code,omitempty"`
+	Message string       `json:"message,omitempty"`
+	Rulings []RulingLine `json:"rulings"`
+}
+
+// RulingLine is what one policy says.
+type RulingLine struct {
+	PolicyRow
+	Decides bool   `json:"decides"`
+	Says    string `json:"says"`
+}
+
+// MatrixQuery asks what principals may call. Without principals, those of the latest calls and of
+// the API keys are used, and the operator.
+type MatrixQuery struct {
+	Principals []identity.Principal `json:"principals,omitempty"`
+}
+
+// MatrixRow has a row for each item and a cell for each principal. A cell is the verdict of the
+// policies for arguments that are not known: allowed, denied, needs_approval, refused or unknown.
+type MatrixRow struct {
+	Principals []identity.Principal `json:"principals"`
+	Items      []ItemName           `json:"items"`
+	Cells      [][]MatrixCell       `json:"cells"`
+	// Truncated reports that items or principals were left out.
+	Truncated bool `json:"truncated,omitempty"`
+}
+
+// MatrixCell is a verdict and the policy that decides it.
+type MatrixCell struct {
+	Verdict string `json:"verdict"`
+	Policy  string `json:"policy,omitempty"`
+}
+
+// TryCall is a call of an item.
+type TryCall struct {
+	ItemName
+	Arguments json.RawMessage `json:"arguments,omitempty"`
+	As
+}
+
+// TryEvent is one line of a tried call. One of its members is set. Result is the last.
+type TryEvent struct {
+	At       time.Time     `json:"at"`
+	Progress *TryProgress  `json:"progress,omitempty"`
+	Log      *TryLog       `json:"log,omitempty"`
+	Step     *TryStep      `json:"step,omitempty"`
+	Ask      []TryQuestion `json:"ask,omitempty"`
+	Result   *TryResult    `json:"result,omitempty"`
+}
+
+// TryProgress is a progress notification.
+type TryProgress struct {
+	Done    float64  `json:"done"`
+	Total   *float64 `json:"total,omitempty"`
+	Message string   `json:"message,omitempty"`
+}
+
+// TryLog is a log record of the script.
+type TryLog struct {
+	Level   string          `json:"level"`
+	Message string          `json:"message"`
+	Fields  json.RawMessage `json:"fields,omitempty"`
+}
+
+// TryStep is a part of the call that has ended: policies, the script, a host call, a nested call.
+// Name has no argument values.
+type TryStep struct {
+	Name       string    `json:"name"`
+	Began      time.Time `json:"began"`
+	DurationMS float64   `json:"duration_ms"`
+	Failed     string    `json:"failed,omitempty"`
+	Depth      int       `json:"depth"`
+}
+
+// TryQuestion is a request for input: see [call.AskRequest].
+type TryQuestion struct {
+	Key    string          `json:"key"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params"`
+}
+
+// TryAnswer answers all questions of an ask, by key. Each response is a result of MCP.
+type TryAnswer struct {
+	Responses map[string]json.RawMessage `json:"responses"`
+}
+
+// TryResult is the outcome of a call. Code is empty if it succeeded. Reply is the MCP result of
+// a resource or prompt.
+type TryResult struct {
+	CallID     string          `json:"call_id"`
+	Revision   string          `json:"revision"`
+	Value      json.RawMessage `json:"value,omitempty"`
+	Content    json.RawMessage `json:"content,omitempty"`
+	Reply      json.RawMessage `json:"reply,omitempty"`
+	Code       string          `json:"code,omitempty"`
+	Message    string          `json:"message,omitempty"`
+	Details    json.RawMessage `json:"details,omitempty"`
+	Trace      string          `json:"trace,omitempty"`
+	DurationMS float64         `json:"duration_ms"`
+}
+
+// CallQuery selects calls. Empty fields match any call. Limit is the number of past calls, at most
+// 1,000. Before is a sequence number of the audit log.
+type CallQuery struct {
+	Name      string `json:"name,omitempty"`
+	Principal string `json:"principal,omitempty"`
+	Outcome   string `json:"outcome,omitempty"`
+	CallID    string `json:"call_id,omitempty"`
+	Before    uint64 `json:"before,omitempty"`
+	Limit     int    `json:"limit,omitempty"`
+}
+
+// CallRow is a call that has ended. It has no arguments and no result.
+type CallRow struct {
+	Seq        uint64    `json:"seq,omitempty"` // in the audit log
+	Time       time.Time `json:"time"`
+	CallID     string    `json:"call_id"`
+	RootID     string    `json:"root_id,omitempty"`
+	ParentID   string    `json:"parent_id,omitempty"`
+	Depth      int       `json:"depth,omitempty"`
+	Kind       string    `json:"kind"`
+	Name       string    `json:"name"`
+	Principal  string    `json:"principal"`
+	AuthKind   string    `json:"auth_kind"`
+	Agent      string    `json:"agent,omitempty"`
+	Via        string    `json:"via,omitempty"`
+	Listener   string    `json:"listener,omitempty"`
+	Outcome    string    `json:"outcome"`
+	DeniedBy   string    `json:"denied_by,omitempty"`
+	Message    string    `json:"message,omitempty"`
+	DurationMS float64   `json:"duration_ms"`
+	RequestID  string    `json:"request_id,omitempty"`
+	TraceID    string    `json:"trace_id,omitempty"`
+	Revision   string    `json:"revision,omitempty"`
+}
+
+// AuditRow has calls of the audit log. Log says why there are none: the server has no audit log, or
+// it is off.
+type AuditRow struct {
+	Calls []CallRow `json:"calls"`
+	More  bool      `json:"more,omitempty"`
+	Log   string    `json:"log,omitempty"`
+}
+
+// PinRow is a tool of an upstream server that is not served as it is offered. Change is the diff
+// that mcpd lock diff prints, and Digest identifies what was shown.
+type PinRow struct {
+	PinName
+	Change string `json:"change"`
+}
+
+// PinName identifies a [PinRow]. Accept fails if the tool has changed since.
+type PinName struct {
+	Upstream string `json:"upstream"`
+	Tool     string `json:"tool"`
+	Digest   string `json:"digest"`
+}
+
+// KeyRow is an API key; never the key itself.
+type KeyRow struct {
+	KeyName
+	Name      string     `json:"name"`
+	Principal string     `json:"principal"`
+	Scopes    []string   `json:"scopes,omitempty"`
+	Groups    []string   `json:"groups,omitempty"`
+	Agent     string     `json:"agent,omitempty"`
+	State     string     `json:"state"`
+	Created   time.Time  `json:"created"`
+	Expires   *time.Time `json:"expires,omitempty"`
+}
+
+// KeyName identifies a key: the label of its auth block and its id.
+type KeyName struct {
+	Auth string `json:"auth"`
+	ID   string `json:"id"`
+}
+
+// TaskRow is a task of a client.
+type TaskRow struct {
+	TaskName
+	Tool    string    `json:"tool"`
+	Status  string    `json:"status"`
+	Created time.Time `json:"created"`
+	Updated time.Time `json:"updated"`
+}
+
+// TaskName identifies a task by its owner and id.
+type TaskName struct {
+	Principal string `json:"principal"`
+	AuthKind  string `json:"auth_kind"`
+	Issuer    string `json:"issuer,omitempty"`
+	ID        string `json:"id"`
+}
