@@ -100,7 +100,16 @@ type PolicyRow struct {
 // operator, and a nil Agent claims none.
 type As struct {
 	Principal *identity.Principal `json:"principal,omitempty"`
-	Agent     *identity.Agent     `json:"agent,omitempty"`
+	Agent     *Agent              `json:"agent,omitempty"`
+}
+
+// Agent is the agent that a caller claims to be. The credential of the principal decides whether
+// it is verified.
+type Agent struct {
+	AgentID   string            `json:"agent_id"`
+	Model     string            `json:"model,omitempty"`
+	RequestID string            `json:"request_id,omitempty"`
+	Metadata  map[string]string `json:"metadata,omitempty"`
 }
 
 // ExplainCall is a call to explain.

@@ -1,18 +1,22 @@
 // Package control is the control protocol between a running server and the user who
 // runs it. It reports the state of the server and the files of its last revisions,
 // reloads its files, lists and drops stored user tokens, and attaches clients of the
-// server, or says why it disconnected them.
+// server, or says why it disconnected them. For the console it describes the items and
+// policies of the server, calls items, and lists calls, keys and tasks.
 //
 // A [Server] listens on a Unix socket; [Do] is the client. A connection carries one
 // [Request] and its response. Each is a line of JSON with the [Version] of the
 // protocol:
 //
 //	{"control":1,"do":"status"}
+//	{"control":1,"do":"item","params":{"kind":"tool","address":"add"}}
 //	{"control":1,"result":{…}}
 //
-// The caller of the package defines the content of the result. A failed request gets
-// the response {"control":1,"error":"…"}. After the response to attach, the connection
+// The actions of the console and their rows are in admin.go; for other actions, the caller
+// of the package defines the content of the result. A failed request gets the response
+// {"control":1,"error":"…"}. After the response to attach, try or calls, the connection
 // carries another protocol ([Stream], [Open]), and takes no more requests of this one.
+// For try and calls, that is lines of JSON: [Conn.Send], [Conn.Receive].
 //
 // The socket is for one user: its mode is 0600, and no other user can write in its
 // directory. Where the system reports socket peers, connections of other users except
@@ -20,12 +24,13 @@
 // number of connections are bounded.
 //
 // No request stops the server or changes what it serves in another way than its files
-// do. User tokens can be dropped, but not read. The package does not listen on a
+// do. User tokens and keys can be dropped, but not read. The package does not listen on a
 // network.
 package control
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,7 +39,6 @@ import (
 	"io/fs"
 	"net"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -67,12 +71,41 @@ const (
 	Detached Action = "detached"
 )
 
-// verbs lists all actions.
-var verbs = [...]Action{Status, Fleet, Reload, Tokens, DropTokens, History, Attach, Detached}
+// actions lists all actions. takesParams reports that the action has [Request].Params.
+var actions = [...]struct {
+	name        Action
+	takesParams bool
+}{
+	{Status, false}, {Fleet, false}, {Reload, false}, {Tokens, false}, {DropTokens, false}, {History, false}, {Attach, false}, {Detached, false},
+	{Catalog, false}, {Item, true}, {Explain, true}, {Matrix, true}, {Try, true}, {Calls, true}, {Audit, true},
+	{Pins, false}, {Accept, true}, {Keys, false}, {RevokeKey, true}, {Tasks, false}, {CancelTask, true},
+}
+
+// known returns whether an action exists, and whether it takes parameters.
+func (a Action) known() (ok, takesParams bool) {
+	for _, known := range actions {
+		if known.name == a {
+			return true, known.takesParams
+		}
+	}
+	return false, false
+}
+
+// actionNames lists the names of all actions for an error.
+func actionNames() string {
+	names := make([]string, len(actions))
+	for i, a := range actions {
+		names[i] = string(a.name)
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
 
 // Request is a request to a server.
 type Request struct {
 	Action Action `json:"do"`
+	// Params are the parameters of an action of the console; see [Request.DecodeParams].
+	Params json.RawMessage `json:"params,omitempty"`
 	// Color allows terminal colors in text for people.
 	Color bool `json:"color,omitempty"`
 	// Revision selects a revision for History: the start of its name, or [Previous].
@@ -94,10 +127,20 @@ type TokenFilter struct {
 	Issuer    string `json:"issuer,omitempty"`
 }
 
-// Bounds of messages.
+// Bounds of messages. A request with parameters, and a line that a client sends on a stream,
+// may have maxParams bytes.
 const (
 	maxRequest = 4 << 10
+	maxParams  = 1 << 20
 	maxAnswer  = 64 << 20
+)
+
+// requestLimits bound a request without parameters, and paramsLimits one with parameters, which
+// may contain the arguments of a call.
+var (
+	requestLimits = jsonguard.Limits{Bytes: maxRequest, Depth: 4, Tokens: 64}
+	paramsLimits  = jsonguard.Limits{Bytes: maxParams, Depth: jsonguard.Client().Depth + 3, Tokens: jsonguard.Client().Tokens + 256}
+	answerLimits  = jsonguard.Limits{Bytes: maxAnswer, Depth: 64, Tokens: 1_000_000}
 )
 
 // wireRequest is the wire format of a request.
@@ -120,24 +163,73 @@ const unknownRequest = "unknown request; "
 // parseRequest parses a request. The error goes to the client.
 func parseRequest(line []byte) (Request, error) {
 	var r wireRequest
-	if err := decode(line, jsonguard.Limits{Bytes: maxRequest, Depth: 4, Tokens: 64}, &r); err != nil {
+	if err := jsonguard.Check(line, paramsLimits); err != nil {
 		return Request{}, fmt.Errorf("read request: %w", err)
 	}
+	if err := json.Unmarshal(line, &r); err != nil { // it may have members of later versions
+		return Request{}, fmt.Errorf("read request: %w", withoutValues(err))
+	}
+	known, takesParams := r.Action.known()
 	switch {
 	case r.Control != Version:
 		return Request{}, fmt.Errorf("this server speaks version %d of the control protocol; use the same mcpd as the server", Version)
-	case !slices.Contains(verbs[:], r.Action):
-		return Request{}, errors.New(unknownRequest + "use status, fleet, reload, tokens, drop_tokens, history, attach or detached")
+	case !known:
+		return Request{}, errors.New(unknownRequest + "use " + actionNames())
 	case r.Action == DropTokens && r.Secret == "" && r.Principal == "":
 		return Request{}, errors.New("drop_tokens needs a secret or a principal")
+	case takesParams:
+		return r.Request, nil
+	case r.Params != nil:
+		return Request{}, fmt.Errorf("%s takes no params", r.Action)
+	}
+	if err := jsonguard.Check(line, requestLimits); err != nil {
+		return Request{}, fmt.Errorf("read request: %w", err)
 	}
 	return r.Request, nil
+}
+
+// DecodeParams decodes the parameters of a request into a pointer to a struct. Without parameters
+// the struct does not change. A member that the struct does not have is an error.
+func (r Request) DecodeParams(into any) error {
+	if len(r.Params) == 0 {
+		return nil
+	}
+	if !jsonguard.IsObject(r.Params) {
+		return fmt.Errorf("params of %s must be a JSON object", r.Action)
+	}
+	if err := decodeStrict(r.Params, into); err != nil {
+		return fmt.Errorf("params of %s: %w", r.Action, err)
+	}
+	return nil
+}
+
+// decodeStrict decodes JSON that has been checked, and rejects unknown members.
+func decodeStrict(data []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	return withoutValues(decoder.Decode(into))
+}
+
+// withoutValues returns an error of package json that names members, without values and Go types.
+func withoutValues(err error) error {
+	var other *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &other) && other.Field != "":
+		return fmt.Errorf("%.100s has the wrong type", other.Field[strings.LastIndexByte(other.Field, '.')+1:])
+	case errors.As(err, &other):
+		return errors.New("the JSON has the wrong type")
+	case strings.HasPrefix(err.Error(), "json: unknown field"):
+		return fmt.Errorf("%.100s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return errors.New("the JSON cannot be decoded") // such as a time of another format
 }
 
 // parseAnswer decodes a response. It returns the error of the server, if any.
 func parseAnswer(line []byte, into any) error {
 	var a wireResponse
-	if err := decode(line, jsonguard.Limits{Bytes: maxAnswer, Depth: 64, Tokens: 1_000_000}, &a); err != nil {
+	if err := decode(line, answerLimits, &a); err != nil {
 		return fmt.Errorf("decode response: %w", err)
 	}
 	switch {

@@ -87,7 +87,7 @@ func TestAsk_answersAndErrors(t *testing.T) {
 	})
 	var got Request
 	want := Request{Action: Status, Color: true}
-	if err := Do(t.Context(), path, want, &got); err != nil || got != want {
+	if err := Do(t.Context(), path, want, &got); err != nil || !cmp.Equal(got, want) {
 		t.Errorf("the server got %+v, %v, want %+v", got, err, want)
 	}
 	err := Do(t.Context(), path, Request{Action: Reload}, &got)
@@ -208,10 +208,11 @@ func TestServer_invalidRequest(t *testing.T) {
 		`{"control":2,"do":"status"}` + "\n":                   `{"control":1,"error":"this server speaks version 1 of the control protocol; use the same mcpd as the server"}` + "\n",
 		`{"do":"status"}` + "\n":                               `{"control":1,"error":"this server speaks version 1 of the control protocol; use the same mcpd as the server"}` + "\n",
 		`{"control":1,"do":"drop_tokens","kind":"key"}` + "\n": `{"control":1,"error":"drop_tokens needs a secret or a principal"}` + "\n",
-		`{"control":1,"do":"stop"}` + "\n":                     `{"control":1,"error":"unknown request; use status, fleet, reload, tokens, drop_tokens, history, attach or detached"}` + "\n",
-		strings.Repeat("x", maxRequest):                        `{"control":1,"error":"a request must be a line of at most 4096 bytes within 5s"}` + "\n",
+		`{"control":1,"do":"stop"}` + "\n":                     `{"control":1,"error":"unknown request; use status, fleet, reload, tokens, drop_tokens, history, attach, detached, catalog, item, explain, matrix, try, calls, audit, pins, accept, keys, revoke_key, tasks or cancel_task"}` + "\n",
+		strings.Repeat("x", maxParams):                         `{"control":1,"error":"a request must be a line of at most 4096 bytes, or 1048576 with params, within 5s"}` + "\n",
+		`{"control":1,"do":"status","params":{}}` + "\n":       `{"control":1,"error":"status takes no params"}` + "\n",
 		`{"control":1,"control":1,"do":"status"}` + "\n":       `{"control":1,"error":"read request: an object has two members of the same name (at byte 13)"}` + "\n",
-		`{"control":1,"do":{"a":{"b":{"c":[]}}}}` + "\n":       `{"control":1,"error":"read request: arrays and objects are nested deeper than the limit of 4 levels (at byte 33)"}` + "\n",
+		`{"control":1,"do":{"a":{"b":{"c":[]}}}}` + "\n":       `{"control":1,"error":"read request: do has the wrong type"}` + "\n",
 		"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n":            `{"control":1,"error":"read request: the JSON text has an unexpected character where a value should be (at byte 0)"}` + "\n",
 	}
 	for text := range want {
@@ -288,7 +289,7 @@ func TestServer_streams(t *testing.T) {
 		defer conn.Close()
 		open = append(open, conn)
 	}
-	if _, err := Open(t.Context(), path, Request{Action: Attach}, &Request{}); err == nil || !strings.Contains(err.Error(), "64 attached clients, its limit") {
+	if _, err := Open(t.Context(), path, Request{Action: Attach}, &Request{}); err == nil || !strings.Contains(err.Error(), "64 open streams, its limit") {
 		t.Errorf("a stream beyond the limit: %v", err)
 	}
 	if err := Do(t.Context(), path, Request{Action: Status}, &Request{}); err != nil {

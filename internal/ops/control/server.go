@@ -2,7 +2,6 @@ package control
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -42,35 +41,6 @@ type Stream struct {
 	// Serve serves the connection after the response, until ctx is done at the latest. The
 	// connection is closed when it returns.
 	Serve func(ctx context.Context, conn *Conn)
-}
-
-// Conn is a connection after the response that began another protocol.
-type Conn struct {
-	net.Conn
-	// UID is the user at the other end; -1 if the system does not tell.
-	UID int
-	in  io.Reader
-}
-
-// newConn returns a connection of which a reader has read the start.
-func newConn(conn net.Conn, read *bufio.Reader) *Conn {
-	start, _ := read.Peek(read.Buffered()) // all of it is buffered
-	c := &Conn{Conn: conn, UID: -1, in: io.MultiReader(bytes.NewReader(start), conn)}
-	if peer, known := peercred.Of(conn); known {
-		c.UID = int(peer.UID)
-	}
-	return c
-}
-
-// Read reads from the connection.
-func (c *Conn) Read(p []byte) (int, error) { return c.in.Read(p) }
-
-// CloseWrite ends the output; the other end reads what was written, and then the end.
-func (c *Conn) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return nil
 }
 
 // Server is the server end of a control socket. It must be closed with [Server.Close].
@@ -197,13 +167,13 @@ func (s *Server) serve(ctx context.Context, conn net.Conn, answer Handler) (stre
 	defer func() { <-s.room }()
 	_ = conn.SetReadDeadline(time.Now().Add(ioTimeout))
 	waited := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now()) })
-	reader := bufio.NewReader(io.LimitReader(conn, maxRequest))
+	reader := bufio.NewReader(io.LimitReader(conn, maxParams))
 	line, err := reader.ReadBytes('\n')
 	waited()
 	var r Request
 	var result any
 	if err != nil {
-		err = fmt.Errorf("a request must be a line of at most %d bytes within %s", maxRequest, ioTimeout)
+		err = fmt.Errorf("a request must be a line of at most %d bytes, or %d with params, within %s", maxRequest, maxParams, ioTimeout)
 	} else if r, err = parseRequest(line); err == nil {
 		result, err = answer(ctx, r)
 	}
@@ -212,11 +182,13 @@ func (s *Server) serve(ctx context.Context, conn net.Conn, answer Handler) (stre
 		case s.streams <- struct{}{}:
 			result, stream = begun.Result, func() {
 				if conn.SetDeadline(time.Time{}) == nil {
-					begun.Serve(ctx, newConn(conn, reader))
+					opened := newConn(conn, reader)
+					opened.server = true
+					begun.Serve(ctx, opened)
 				}
 			}
 		default:
-			err = fmt.Errorf("the server has %d attached clients, its limit", maxStreams)
+			err = fmt.Errorf("the server has %d open streams, its limit", maxStreams)
 		}
 	}
 	_ = conn.SetWriteDeadline(time.Now().Add(ioTimeout))
