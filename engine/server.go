@@ -409,6 +409,9 @@ func (i inside) Drifts() []federation.Drift {
 	return i.server.upstreams.Drifts(i.server.current.Load().catalog)
 }
 
+// Catalog returns the catalog of the snapshot.
+func (i insideSnapshot) Catalog() *catalog.Catalog { return i.snapshot.catalog }
+
 // Inside is for the command mcpd, like [Server.Inside].
 func (s *Snapshot) Inside() insideSnapshot { return insideSnapshot{s} }
 
@@ -419,3 +422,7 @@ func (i insideSnapshot) Definitions() privdiff.Snapshot { return i.snapshot.cata
 
 // Upstreams returns the upstream blocks, with resolved paths.
 func (i insideSnapshot) Upstreams() []definition.Upstream { return i.snapshot.catalog.Upstreams }
+
+// Source returns the source of the block at a range of the files, with secrets masked; "" if there
+// is none.
+func (i insideSnapshot) Source(where diag.Range) string { return i.snapshot.sources.Block(where) }

@@ -48,6 +48,9 @@ type controlAnswer struct {
 }
 
 func (o *runningServer) answer(ctx context.Context, r control.Request) (any, error) {
+	if row, ok, err := o.answerConsole(ctx, r); ok {
+		return row, err
+	}
 	switch r.Action {
 	case control.Status:
 		status := o.front.Status()

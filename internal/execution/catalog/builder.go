@@ -199,6 +199,17 @@ func (s Sources) Shown(problems diag.List) map[string][]byte {
 	return masked
 }
 
+// Block returns the source of the top-level block at a range, with secrets masked as in
+// [Sources.Shown]. It is empty if the range is in no block of these files.
+func (s Sources) Block(where diag.Range) string {
+	kind := hclfile.ToolsKind
+	if _, isConfig := s.others[where.File]; isConfig {
+		kind = hclfile.ConfigKind
+	}
+	content, _ := s.content(where.File)
+	return hclfile.BlockSource(where.File, content, kind, where.Start.Byte)
+}
+
 // buildState is the state of one build.
 type buildState struct {
 	config *definition.Config

@@ -51,6 +51,22 @@ func RedactSecrets(path string, content []byte) (shown []byte) {
 	return r.shown
 }
 
+// BlockSource returns the source of the top-level block that contains an offset, with secrets
+// redacted as in [RedactSecrets]. It is empty if there is none, or if the file has errors there.
+func BlockSource(path string, content []byte, kind Kind, offset int) string {
+	f, _ := Parse(Source{Path: path, Bytes: content}, kind)
+	shown := RedactSecrets(path, content)
+	if f == nil || shown == nil {
+		return ""
+	}
+	for _, b := range f.body.Blocks {
+		if r := f.rng(blockRange(b)); r.Start.Byte <= offset && offset < r.End.Byte && r.End.Byte <= len(shown) {
+			return string(shown[r.Start.Byte:r.End.Byte])
+		}
+	}
+	return ""
+}
+
 // redactor processes the tokens of a file once.
 type redactor struct {
 	shown  []byte

@@ -56,3 +56,26 @@ func FuzzRedactSecrets(f *testing.F) {
 		}
 	})
 }
+
+func TestBlockSource_positions(t *testing.T) {
+	const text = "# tools\ntool \"a\" {\n  run = <<JS\n    return `}`;\n  JS\n}\n\nsecret \"k\" { value = \"hunter2\" }\ntool \"broken\" {\n"
+	for at, want := range map[string]string{
+		`"a"`:      "tool \"a\" {\n  run = <<JS\n    return `}`;\n  JS\n}",
+		"return":   "tool \"a\" {\n  run = <<JS\n    return `}`;\n  JS\n}",
+		`"k"`:      `secret "k" { value = "*******" }`,
+		"# tools":  "",
+		`"broken"`: "",
+	} {
+		if got := BlockSource("t.hcl", []byte(text), ToolsKind, strings.Index(text, at)); got != want {
+			t.Errorf("the block at %s is\n%s\nwant\n%s", at, got, want)
+		}
+	}
+	for _, text := range []string{"", "tool", strings.Repeat("x", maxFile+1)} {
+		if got := BlockSource("t.hcl", []byte(text), ToolsKind, 0); got != "" {
+			t.Errorf("the block of %.10q is %q", text, got)
+		}
+	}
+	if got := BlockSource("t.hcl.json", []byte(`{"tool": {"a": {"run": "return 1;", "title": "x"}}}`), ToolsKind, 11); !strings.Contains(got, "return 1;") {
+		t.Errorf("the block in JSON is %q", got)
+	}
+}

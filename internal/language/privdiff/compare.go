@@ -145,6 +145,40 @@ func (c *comparison) group(was, is *subject, old, new *group) {
 	}
 }
 
+// Grants describes the objects that a definition is granted, as [Compare] describes those of a new
+// definition. where is the range of the name of the definition, which is in a tool file.
+func (s *Snapshot) Grants(where diag.Range) []string {
+	var texts []string
+	granted := func(sub subject) bool {
+		if sub.where != where {
+			return false
+		}
+		groups := groupsOf(sub.facts)
+		for i := range groups.list {
+			if g := &groups.list[i]; g.of != "" {
+				texts = append(texts, g.path("")+g.describe())
+			}
+		}
+		return true
+	}
+	for _, f := range s.Files {
+		if findSubject(f.Tools, s.tool, granted) || findSubject(f.Resources, s.resource, granted) || findSubject(f.Templates, s.template, granted) || findSubject(f.Prompts, s.prompt, granted) {
+			break
+		}
+	}
+	return texts
+}
+
+// findSubject reports whether one of the definitions is the one that found accepts.
+func findSubject[T any](list []T, of func(*T) subject, found func(subject) bool) bool {
+	for i := range list {
+		if found(of(&list[i])) {
+			return true
+		}
+	}
+	return false
+}
+
 // describe lists, in parentheses, the content of a new object.
 func (g *group) describe() string {
 	var texts []string

@@ -188,6 +188,19 @@ func parseRequest(line []byte) (Request, error) {
 	return r.Request, nil
 }
 
+// NewRequest returns a request of the console. params are encoded as JSON, unless they are nil.
+func NewRequest(do Action, params any) (Request, error) {
+	r := Request{Action: do}
+	if params == nil {
+		return r, nil
+	}
+	var err error
+	if r.Params, err = json.Marshal(params); err != nil {
+		return Request{}, fmt.Errorf("encode params of %s: %w", do, err)
+	}
+	return r, nil
+}
+
 // DecodeParams decodes the parameters of a request into a pointer to a struct. Without parameters
 // the struct does not change. A member that the struct does not have is an error.
 func (r Request) DecodeParams(into any) error {

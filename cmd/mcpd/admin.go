@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/language/grant"
+	"github.com/mcpd/mcpd/internal/ops/control"
+)
+
+// answerConsole answers an action of the console; ok is false for any other action.
+func (o *runningServer) answerConsole(ctx context.Context, r control.Request) (row any, ok bool, err error) {
+	switch r.Action {
+	case control.Catalog:
+		return catalogRowOf(o.server.Snapshot()), true, nil
+	case control.Item:
+		row, err = withParams(r, func(of control.ItemName) (any, error) { return itemRowOf(o.server.Snapshot(), of) })
+	default:
+		return nil, false, nil
+	}
+	return row, true, err
+}
+
+// withParams decodes the parameters of a request and answers it with them.
+func withParams[P any](r control.Request, answer func(P) (any, error)) (any, error) {
+	var params P
+	if err := r.DecodeParams(&params); err != nil {
+		return nil, err
+	}
+	return answer(params)
+}
+
+// catalogRowOf lists the items of a snapshot: tools, resources, templates and prompts, each in
+// order of their addresses.
+func catalogRowOf(s *engine.Snapshot) control.CatalogRow {
+	row := control.CatalogRow{Revision: s.Revision(), Items: []control.ItemSummary{}}
+	for kind, entries := range s.Inside().Catalog().Entries {
+		for _, e := range entries {
+			summary := control.ItemSummary{
+				ItemName: control.ItemName{Kind: kindNames()[kind], Address: e.Address}, Title: e.Title, Origin: "file", Place: placeIn(e.Where),
+			}
+			if e.Description != nil {
+				summary.Summary = summaryOf(*e.Description)
+			}
+			switch {
+			case e.Upstream != "":
+				summary.Origin = e.Upstream
+			case e.Where.File == "":
+				summary.Origin = "go"
+			}
+			row.Items = append(row.Items, summary)
+		}
+	}
+	return row
+}
+
+// placeIn returns the start of a range; nil if it is unknown.
+func placeIn(r diag.Range) *control.Place {
+	if r.File == "" {
+		return nil
+	}
+	return &control.Place{File: r.File, Line: r.Start.Line, Column: r.Start.Column}
+}
+
+// kindOf returns the kind of an item.
+func kindOf(of control.ItemName) (call.Kind, error) {
+	kind := slices.Index(kindNames(), of.Kind)
+	if kind < 0 {
+		return 0, fmt.Errorf("the kind of an item is tool, resource, template or prompt, not %.40q", of.Kind)
+	}
+	return call.Kind(kind), nil
+}
+
+// itemRowOf describes an item of a snapshot.
+func itemRowOf(s *engine.Snapshot, of control.ItemName) (any, error) {
+	kind, err := kindOf(of)
+	if err != nil {
+		return nil, err
+	}
+	e := s.Inside().Catalog().Entry(kind, of.Address)
+	if e == nil {
+		return nil, fmt.Errorf("the server has no %s %.200q", of.Kind, of.Address)
+	}
+	listed := catalogRowOf(s).Items
+	i := slices.IndexFunc(listed, func(i control.ItemSummary) bool { return i.ItemName == of })
+	row := control.ItemRow{ItemSummary: listed[i], Policies: []control.PolicyRow{}, Limits: []string{}}
+	if e.Description != nil {
+		row.Description = *e.Description
+	}
+	if e.Input != nil {
+		row.Input = e.Input.Raw()
+	}
+	if e.Output != nil {
+		row.Output = e.Output.Raw()
+	}
+	if e.Offer != nil {
+		row.Annotations = e.Offer.Annotations
+		for _, a := range e.Offer.Arguments {
+			row.Arguments = append(row.Arguments, control.Argument{Name: a.Name, Description: a.Description, Required: a.Required})
+		}
+	} else {
+		row.Annotations = annotationsOf(s.Tool(of.Address).Metadata())
+	}
+	for _, p := range slices.Concat(e.Rules, e.ResultRules) {
+		row.Policies = append(row.Policies, control.PolicyRow{Name: p.Name, Place: placeIn(p.Where)})
+	}
+	if e.Timeout > 0 {
+		row.Limits = append(row.Limits, "timeout "+e.Timeout.String())
+	}
+	if e.Bounds.Memory > 0 {
+		row.Limits = append(row.Limits, "memory "+grant.SizeFact("", "", e.Bounds.Memory).Value)
+	}
+	if e.Bounds.Output > 0 {
+		row.Limits = append(row.Limits, "output "+grant.SizeFact("", "", int64(e.Bounds.Output)).Value)
+	}
+	for _, l := range e.Limits {
+		row.Limits = append(row.Limits, limitText(l.Name, l.Rate.Calls, l.Rate.String(), l.Burst, l.Concurrency))
+	}
+	if e.Where.File != "" {
+		row.Source = s.Inside().Source(e.Where)
+		definitions := s.Inside().Definitions()
+		row.Grants = definitions.Grants(e.Where)
+	}
+	return row, nil
+}
+
+// annotationsOf returns the annotations of a tool as MCP names them; nil if there are none.
+func annotationsOf(m engine.Metadata) json.RawMessage {
+	set := map[string]bool{}
+	for name, value := range map[string]*bool{"readOnlyHint": m.ReadOnly, "destructiveHint": m.Destructive, "openWorldHint": m.OpenWorld} {
+		if value != nil {
+			set[name] = *value
+		}
+	}
+	if m.Idempotent {
+		set["idempotentHint"] = true
+	}
+	if len(set) == 0 {
+		return nil
+	}
+	encoded, err := json.Marshal(set)
+	if err != nil {
+		return nil // cannot happen: names and booleans
+	}
+	return encoded
+}
+
+// limitText describes a limit in words.
+func limitText(name string, rated int, rate string, burst, concurrency int) string {
+	text := "limit " + strconv.Quote(name) + ":"
+	if rated > 0 {
+		text += fmt.Sprintf(" %s, %d at once after a pause", rate, burst)
+	}
+	if concurrency > 0 {
+		if rated > 0 {
+			text += ","
+		}
+		text += fmt.Sprintf(" %d running", concurrency)
+	}
+	return text
+}
