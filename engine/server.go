@@ -371,6 +371,11 @@ func (i inside) Explain(ctx context.Context, of pipeline.HypotheticalCall) (pipe
 // Catalog returns the serving catalog. The server must have loaded.
 func (i inside) Catalog() *catalog.Catalog { return i.server.Snapshot().catalog }
 
+// RecordEvent is [Server.Audit] with the error, for actions that need the record first.
+func (i inside) RecordEvent(event string, attributes map[string]string) error {
+	return i.server.recordEvent(event, attributes)
+}
+
 // Redact returns text without the values of secrets.
 func (i inside) Redact(text string) string { return i.server.brokers.Secrets.Redact(text) }
 

@@ -21,6 +21,8 @@ func (o *runningServer) answerConsole(ctx context.Context, r control.Request) (r
 		return catalogRowOf(o.server.Snapshot()), true, nil
 	case control.Item:
 		row, err = withParams(r, func(of control.ItemName) (any, error) { return itemRowOf(o.server.Snapshot(), of) })
+	case control.Try:
+		row, err = o.try(r)
 	default:
 		return nil, false, nil
 	}

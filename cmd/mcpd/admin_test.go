@@ -28,7 +28,7 @@ const adminTools = `tool "add" {
       header "Authorization" { value = "Bearer hunter2" }
     }
   }
-  run = "console.log('adding'); progress(1, 2, 'half'); return input.a + input.b;"
+  run = "log.info('adding'); progress(1, 2, 'half'); return input.a + input.b;"
 }
 tool "twice" {
   timeout = "20s"

@@ -87,7 +87,7 @@ func (h *RunHost) Do(ctx context.Context, seq int, op string, payload []byte) (a
 	}
 	if !scripting.IsNotification(op) {
 		ctx = observe.Request{ID: h.RequestID, Call: h.ID}.In(ctx) // for log records
-		if h.Metrics != nil {
+		if h.Metrics != nil || h.Span.Recorded() {
 			return h.instrumented(ctx, op, payload)
 		}
 	}
@@ -95,7 +95,7 @@ func (h *RunHost) Do(ctx context.Context, seq int, op string, payload []byte) (a
 	return answer, onlyForHTTP(op, err)
 }
 
-// instrumented is do with a span and metrics.
+// instrumented is do with a span, and with metrics if there are any.
 func (h *RunHost) instrumented(ctx context.Context, op string, payload []byte) ([]byte, error) {
 	began, span := time.Now(), h.Span.Client(op[:min(len(op), maxOperation)])
 	answer, err := h.do(span.In(ctx), op, payload)
@@ -105,7 +105,9 @@ func (h *RunHost) instrumented(ctx context.Context, op string, payload []byte) (
 		span.Fail(outcome)
 	}
 	span.End()
-	h.Metrics.HostCallEnded(op, outcome, time.Since(began))
+	if h.Metrics != nil {
+		h.Metrics.HostCallEnded(op, outcome, time.Since(began))
+	}
 	return answer, err
 }
 

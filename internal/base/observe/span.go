@@ -135,6 +135,9 @@ const (
 	Denied  = "deny"
 )
 
+// Recorded reports whether something records the span.
+func (s Span) Recorded() bool { return s.handle != nil }
+
 // IDs returns the trace id and the span id in hexadecimal, or "" for a span that is not
 // traced.
 func (s Span) IDs() (trace, span string) {

@@ -27,7 +27,7 @@ func (x *execution) method() string {
 
 // trace starts the span of the call. The returned context carries the span.
 func (x *execution) trace(ctx context.Context) context.Context {
-	tracer := x.pipeline.options.Tracer
+	tracer := x.pipeline.options.Tracer.For(ctx)
 	if !tracer.Traces() {
 		return ctx
 	}
@@ -67,28 +67,26 @@ func endPolicySpan(policies observe.Span, err *call.Error) {
 	endSpan(policies, err)
 }
 
-func (x *execution) observeDenial(err *call.Error, metrics observe.Metrics) {
-	switch {
-	case err.DeniedBy == "":
+// observe ends the span of the call and counts the call.
+func (x *execution) observe(result call.Result) {
+	metrics, outcome, err := x.pipeline.options.Metrics, x.outcomeOf(result), result.Err
+	if err != nil {
+		x.span.Fail(outcome)
+		if err.DeniedBy != "" {
+			x.span.Attr(observe.Policy, err.DeniedBy)
+		}
+	}
+	x.span.End()
+	if metrics == nil {
 		return
+	}
+	switch {
+	case err == nil || err.DeniedBy == "":
 	case err.Limited:
 		metrics.Limited(err.DeniedBy)
 	default:
 		metrics.Denied(err.DeniedBy)
 	}
-	x.span.Attr(observe.Policy, err.DeniedBy)
-}
-
-func (x *execution) observe(result call.Result) {
-	metrics, outcome := x.pipeline.options.Metrics, x.outcomeOf(result)
-	if metrics == nil {
-		return
-	}
-	if result.Err != nil {
-		x.span.Fail(outcome)
-		x.observeDenial(result.Err, metrics)
-	}
-	x.span.End()
 	name := ""
 	if x.entry != nil {
 		name = x.entry.Name

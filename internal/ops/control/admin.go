@@ -18,8 +18,9 @@ const (
 	Explain Action = "explain"
 	// Matrix takes a [MatrixQuery] and returns a [MatrixRow].
 	Matrix Action = "matrix"
-	// Try takes a [TryCall] and begins a stream of [TryEvent] lines. The client writes a
-	// [TryAnswer] line for each ask. The call is cancelled when the client closes its end.
+	// Try takes a [TryCall] and begins a stream of [TryEvent] lines. The response that
+	// begins the stream is an empty object. The client writes a [TryAnswer] line for each ask. The
+	// call is cancelled when the client closes its end.
 	Try Action = "try"
 	// Calls takes a [CallQuery] and begins a stream of [CallRow] lines: recent calls, oldest first,
 	// and then each call that ends.
@@ -165,7 +166,9 @@ type TryCall struct {
 	As
 }
 
-// TryEvent is one line of a tried call. One of its members is set. Result is the last.
+// TryEvent is one line of a tried call. One of its members is set. Result or Error is the last.
+// Error says why the call ended without a result: the client has sent a line that answers nothing,
+// or no answer in time.
 type TryEvent struct {
 	At       time.Time     `json:"at"`
 	Progress *TryProgress  `json:"progress,omitempty"`
@@ -173,6 +176,7 @@ type TryEvent struct {
 	Step     *TryStep      `json:"step,omitempty"`
 	Ask      []TryQuestion `json:"ask,omitempty"`
 	Result   *TryResult    `json:"result,omitempty"`
+	Error    string        `json:"error,omitempty"`
 }
 
 // TryProgress is a progress notification.
@@ -190,7 +194,8 @@ type TryLog struct {
 }
 
 // TryStep is a part of the call that has ended: policies, the script, a host call, a nested call.
-// Name has no argument values.
+// Name has no argument values. Steps arrive in the order in which they end; Depth is 0 for the call
+// itself, which is the last.
 type TryStep struct {
 	Name       string    `json:"name"`
 	Began      time.Time `json:"began"`

@@ -1,0 +1,278 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/base/observe"
+	"github.com/mcpd/mcpd/internal/ops/control"
+	"github.com/mcpd/mcpd/scripting"
+)
+
+// consoleListener is the listener in the source of a call from the console.
+const consoleListener = "console"
+
+// callerAs returns the caller of a call from the console: the operator, or another principal.
+func callerAs(operator identity.Principal, as control.As) (identity.Caller, error) {
+	c := identity.Caller{Principal: operator, Agent: identity.Agent{AgentID: "mcpd-console"}, Source: identity.Source{Listener: consoleListener}}
+	if as.Principal != nil {
+		c.Principal, c.Agent = *as.Principal, identity.Agent{AgentID: identity.AnonymousAgent}
+		if err := checkPrincipal(c.Principal); err != nil {
+			return c, err
+		}
+		c = c.Explicit()
+		p := &c.Principal
+		p.Scopes, p.Groups = append([]string{}, p.Scopes...), append([]string{}, p.Groups...)
+		if p.Claims == nil {
+			p.Claims = map[string]any{}
+		}
+	}
+	if as.Agent != nil {
+		size := 0
+		for name, value := range as.Agent.Metadata {
+			size += len(name) + len(value)
+		}
+		if len(as.Agent.Metadata) > identity.MetadataEntries || size > identity.MetadataBytes {
+			return c, fmt.Errorf("the metadata of an agent has at most %d entries and %d bytes", identity.MetadataEntries, identity.MetadataBytes)
+		}
+		c.Agent = identity.Agent{AgentID: as.Agent.AgentID, Model: as.Agent.Model, RequestID: as.Agent.RequestID, Metadata: as.Agent.Metadata}
+		c = c.Explicit()
+	}
+	var err error
+	c.Agent, err = c.Principal.Bind(c.Agent)
+	return c, err
+}
+
+// principalKinds are the kinds of principals.
+var principalKinds = []identity.Kind{identity.KindAnonymous, identity.KindLocal, identity.KindKey, identity.KindToken, identity.KindCertificate}
+
+// checkPrincipal rejects a principal that no authentication returns.
+func checkPrincipal(p identity.Principal) error {
+	switch {
+	case !slices.Contains(principalKinds, p.Kind):
+		return fmt.Errorf("unknown kind %.40q of a principal; use anonymous, local, key, jwt or mtls", string(p.Kind))
+	case (p.Kind == identity.KindAnonymous) != (p.ID == identity.Anonymous().ID):
+		return errors.New(`a principal has the kind anonymous if its id is "anonymous", and only then`)
+	case p.ID == "":
+		return errors.New("a principal needs an id")
+	}
+	return nil
+}
+
+// try begins a call from the console.
+func (o *runningServer) try(r control.Request) (any, error) {
+	return withParams(r, func(of control.TryCall) (any, error) {
+		kind, err := kindOf(of.ItemName)
+		if err != nil {
+			return nil, err
+		}
+		request := call.Request{Kind: kind, Name: of.Address, Arguments: of.Arguments, Can: call.Capabilities{Form: true, URL: true, Sample: true, Roots: true}}
+		if bytes.Equal(request.Arguments, []byte("null")) {
+			request.Arguments = nil
+		}
+		switch {
+		case kind == call.Templates:
+			return nil, errors.New("a template cannot be called; name a URI that it matches, with the kind resource")
+		case kind == call.Resources && request.Arguments != nil:
+			return nil, errors.New("a resource takes no arguments: put the variables of a template into the URI")
+		case request.Arguments != nil:
+			if err := engine.CheckArguments(request.Arguments); err != nil {
+				return nil, err
+			}
+		}
+		// The user of the connection is known when the stream begins; it has no part in these errors.
+		if _, err := callerAs(identity.Anonymous(), of.As); err != nil {
+			return nil, err
+		}
+		return control.Stream{Result: struct{}{}, Serve: func(ctx context.Context, conn *control.Conn) {
+			t := tried{server: o.server, conn: conn, operator: o.attached(conn.UID)}
+			if request.Caller, err = callerAs(t.operator, of.As); err == nil {
+				err = t.authorize(&request.Caller, of.Principal != nil)
+			}
+			if err != nil {
+				t.send(control.TryEvent{Error: err.Error()})
+				return
+			}
+			t.run(ctx, request)
+		}}, nil
+	})
+}
+
+// tried is a call from the console. As a [call.Emitter] it sends the events of the call to the
+// client.
+type tried struct {
+	server   *engine.Server
+	conn     *control.Conn
+	operator identity.Principal
+	cancel   context.CancelCauseFunc // nil before the call begins
+}
+
+// authorize records that the operator makes a call as another principal. The user of the socket
+// owns the files that decide who may call what, so the operator may be any principal, but not
+// unseen. The request id connects the event with the records of the call.
+func (t tried) authorize(caller *identity.Caller, impersonated bool) error {
+	if !impersonated {
+		return nil
+	}
+	p := &caller.Principal
+	caller.Agent.RequestID = cmp.Or(caller.Agent.RequestID, rand.Text())
+	err := t.server.Inside().RecordEvent("console.impersonated", map[string]string{
+		"operator": t.operator.ID, "principal": p.ID, "kind": string(p.Kind), "issuer": p.Issuer, "request_id": caller.Agent.RequestID,
+	})
+	if err != nil {
+		return errors.New("the server cannot write its audit log, so it makes no calls for other principals")
+	}
+	return nil
+}
+
+// run makes the call and asks the client its questions, until it has a result or the client closes
+// its end. It returns when nothing uses the connection.
+func (t tried) run(ctx context.Context, request call.Request) {
+	ctx, t.cancel = context.WithCancelCause(ctx)
+	answers, asking, closed := make(chan control.TryAnswer), new(atomic.Bool), make(chan struct{})
+	go func() {
+		defer close(closed)
+		t.cancel(t.receive(ctx, asking, answers))
+	}()
+	defer func() {
+		t.cancel(nil)
+		_ = t.conn.SetReadDeadline(time.Now())
+		<-closed
+	}()
+	request.Emit, request.Debug, request.Cancelled = t, true, cancelledBy
+	traced := observe.WithSteps(ctx, func(s observe.Step) {
+		t.send(control.TryEvent{Step: &control.TryStep{Name: s.Name, Began: s.Began.UTC(), DurationMS: milliseconds(s.Took), Failed: s.Failed, Depth: s.Depth}})
+	})
+	began := time.Now()
+	for {
+		result := t.server.Execute(traced, request)
+		var invalid *answerError
+		if errors.As(context.Cause(ctx), &invalid) {
+			t.send(control.TryEvent{Error: invalid.Error()})
+			return
+		}
+		if result.Ask == nil {
+			t.send(control.TryEvent{Result: tryResultOf(result, time.Since(began))})
+			return
+		}
+		asking.Store(true)
+		t.send(control.TryEvent{Ask: questionsOf(result.Ask)})
+		a, err := answerWithin(ctx, answers, result.Ask.Wait)
+		if err != nil {
+			t.send(control.TryEvent{Error: err.Error()})
+			return
+		}
+		request.Resume = &call.Resume{State: result.Ask.State, Responses: a.Responses}
+	}
+}
+
+// answerWithin returns the next answer of the client, or an error if there is none in time.
+func answerWithin(ctx context.Context, answers <-chan control.TryAnswer, wait time.Duration) (control.TryAnswer, error) {
+	timeout := time.NewTimer(wait)
+	defer timeout.Stop()
+	select {
+	case <-ctx.Done():
+		return control.TryAnswer{}, context.Cause(ctx)
+	case <-timeout.C:
+		return control.TryAnswer{}, fmt.Errorf("no answer within %s", wait)
+	case a := <-answers:
+		return a, nil
+	}
+}
+
+// errClosedByClient is the cause of the cancellation when the client has closed its end.
+var errClosedByClient = errors.New("the console closed the connection")
+
+// cancelledBy returns who cancelled a call from the console.
+func cancelledBy(cause error) call.Cancellation {
+	if errors.Is(cause, errClosedByClient) {
+		return call.Cancellation{By: call.CancelledByConnection}
+	}
+	return call.Cancellation{By: call.CancelledByServer}
+}
+
+// answerError is the error of a line of the client that answers nothing.
+type answerError struct{ error }
+
+// receive passes on the answers of the client until its input ends, and returns why it ended.
+func (t tried) receive(ctx context.Context, asking *atomic.Bool, answers chan<- control.TryAnswer) error {
+	for {
+		var a control.TryAnswer
+		switch err := t.conn.Receive(&a); {
+		case errors.Is(err, control.ErrLine):
+			return &answerError{err}
+		case errors.Is(err, io.EOF):
+			return errClosedByClient
+		case err != nil:
+			return fmt.Errorf("%w: %w", errClosedByClient, err)
+		case !asking.CompareAndSwap(true, false): // an answer to a question that was not asked approves nothing
+			return &answerError{errors.New("an answer came before a question")}
+		}
+		select {
+		case answers <- a:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// send sends an event to the client. If that fails, it cancels the call.
+func (t tried) send(event control.TryEvent) {
+	event.At = time.Now().UTC()
+	if err := t.conn.Send(event); err != nil && t.cancel != nil {
+		t.cancel(fmt.Errorf("%w: %w", errClosedByClient, err))
+	}
+}
+
+// Progress sends the progress of the call.
+func (t tried) Progress(done float64, total *float64, message string) {
+	t.send(control.TryEvent{Progress: &control.TryProgress{Done: done, Total: total, Message: message}})
+}
+
+// Log sends a log record of the script.
+func (t tried) Log(level, message string, fields json.RawMessage) {
+	t.send(control.TryEvent{Log: &control.TryLog{Level: level, Message: message, Fields: fields}})
+}
+
+// CloseStream does nothing: the client cannot reconnect.
+func (t tried) CloseStream() {}
+
+func questionsOf(ask *call.Ask) []control.TryQuestion {
+	questions := make([]control.TryQuestion, len(ask.Requests))
+	for i, r := range ask.Requests {
+		questions[i] = control.TryQuestion(r)
+	}
+	return questions
+}
+
+// tryResultOf returns the outcome of a call. The operator gets the place where a script failed.
+func tryResultOf(r call.Result, took time.Duration) *control.TryResult {
+	row := &control.TryResult{CallID: r.CallID, Revision: r.Revision, DurationMS: milliseconds(took)}
+	switch err := r.Err; {
+	case err != nil:
+		row.Code, row.Message, row.Details = string(err.Code), err.Message, err.DetailsJSON()
+		row.Trace = scripting.FormatStack(scripting.StackOf(err), "")
+	case r.Reply != nil:
+		row.Reply = r.Reply
+	default:
+		row.Value = r.Value
+		if r.Rich {
+			row.Content = r.Content
+		}
+	}
+	return row
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
