@@ -385,6 +385,14 @@ func (i inside) State() (state.Store, error) { return i.server.states.Open() }
 // States returns what opens the state store, and knows the servers that share it.
 func (i inside) States() *state.Lazy { return i.server.states }
 
+// AuditPath returns the path of the open audit log; "" if there is none.
+func (i inside) AuditPath() string {
+	if i.server.current.Load() == nil || i.server.audit.Load() == nil {
+		return ""
+	}
+	return i.server.auditBlock.Path
+}
+
 // Outcomes counts the calls that have ended by their outcome, and Recent has the last ones.
 func (i inside) Outcomes() map[string]uint64 { return i.server.pipeline.Outcomes() }
 func (i inside) Recent() *recent.Ring        { return i.server.pipeline.Recent() }

@@ -21,8 +21,24 @@ func (o *runningServer) answerConsole(ctx context.Context, r control.Request) (r
 		return catalogRowOf(o.server.Snapshot()), true, nil
 	case control.Item:
 		row, err = withParams(r, func(of control.ItemName) (any, error) { return itemRowOf(o.server.Snapshot(), of) })
+	case control.Explain:
+		row, err = withParams(r, func(of control.ExplainCall) (any, error) { return o.explain(ctx, of) })
+	case control.Matrix:
+		row, err = withParams(r, func(of control.MatrixQuery) (any, error) { return o.matrix(ctx, of) })
 	case control.Try:
 		row, err = o.try(r)
+	case control.Calls:
+		row, err = withParams(r, func(of control.CallQuery) (any, error) { return o.watchCalls(of) })
+	case control.Audit:
+		row, err = withParams(r, func(of control.CallQuery) (any, error) { return o.auditedCalls(ctx, of) })
+	case control.Pins:
+		row = o.pinRows()
+	case control.Accept:
+		row, err = withParams(r, func(of control.PinName) (any, error) { return o.accept(ctx, of) })
+	case control.Keys:
+		row, err = o.keyRows()
+	case control.RevokeKey:
+		row, err = withParams(r, o.revokeKey)
 	default:
 		return nil, false, nil
 	}

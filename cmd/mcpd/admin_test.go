@@ -88,7 +88,8 @@ type administered struct {
 	dir, socket string
 }
 
-func newAdministered(t *testing.T, config string, flags ...string) *administered {
+// newAdministered starts the server, after prepare has written more files.
+func newAdministered(t *testing.T, config string, prepare ...func(dir string)) *administered {
 	t.Helper()
 	a := &administered{dir: t.TempDir()}
 	a.socket = filepath.Join(a.dir, "s")
@@ -99,9 +100,12 @@ func newAdministered(t *testing.T, config string, flags ...string) *administered
 	if config != "" {
 		save(t, filepath.Join(a.dir, "mcpd.hcl"), config)
 	}
+	for _, write := range prepare {
+		write(a.dir)
+	}
 	var err error
 	env := append(os.Environ(), "XDG_STATE_HOME="+t.TempDir())
-	if a.daemon, err = startDaemon(buildDaemon(t), a.dir, env, append([]string{"--control", a.socket}, flags...)); err != nil {
+	if a.daemon, err = startDaemon(buildDaemon(t), a.dir, env, []string{"--control", a.socket}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(a.kill)

@@ -78,19 +78,12 @@ func (o *runningServer) try(r control.Request) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		request := call.Request{Kind: kind, Name: of.Address, Arguments: of.Arguments, Can: call.Capabilities{Form: true, URL: true, Sample: true, Roots: true}}
-		if bytes.Equal(request.Arguments, []byte("null")) {
-			request.Arguments = nil
-		}
-		switch {
-		case kind == call.Templates:
+		if kind == call.Templates {
 			return nil, errors.New("a template cannot be called; name a URI that it matches, with the kind resource")
-		case kind == call.Resources && request.Arguments != nil:
-			return nil, errors.New("a resource takes no arguments: put the variables of a template into the URI")
-		case request.Arguments != nil:
-			if err := engine.CheckArguments(request.Arguments); err != nil {
-				return nil, err
-			}
+		}
+		request := call.Request{Kind: kind, Name: of.Address, Can: call.Capabilities{Form: true, URL: true, Sample: true, Roots: true}}
+		if request.Arguments, err = tryArguments(kind, of.Arguments); err != nil {
+			return nil, err
 		}
 		// The user of the connection is known when the stream begins; it has no part in these errors.
 		if _, err := callerAs(identity.Anonymous(), of.As); err != nil {
@@ -108,6 +101,17 @@ func (o *runningServer) try(r control.Request) (any, error) {
 			t.run(ctx, request)
 		}}, nil
 	})
+}
+
+// tryArguments checks the arguments of a call. null stands for none.
+func tryArguments(kind call.Kind, arguments json.RawMessage) (json.RawMessage, error) {
+	switch {
+	case arguments == nil, bytes.Equal(arguments, []byte("null")):
+		return nil, nil
+	case kind == call.Resources, kind == call.Templates:
+		return nil, errors.New("a resource takes no arguments: put the variables of a template into the URI")
+	}
+	return arguments, engine.CheckArguments(arguments)
 }
 
 // tried is a call from the console. As a [call.Emitter] it sends the events of the call to the

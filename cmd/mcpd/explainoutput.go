@@ -120,12 +120,15 @@ func ended(x *pipeline.Explanation) string {
 	}
 }
 
+// resultAdvice follows the verdict about an unknown result on the command line.
+const resultAdvice = "; try one with --result"
+
 func summaryOfExplanation(x *pipeline.Explanation) []string {
 	lines := []string{verdictLine(x)}
 	if x.ResultVerdict != "" && x.DecidingRuling < 0 {
 		lines = append(lines, map[pipeline.Verdict]string{
 			pipeline.VerdictAllowed: "the result is allowed", pipeline.VerdictDenied: "the result is denied", pipeline.VerdictRejected: "the result is rejected",
-			pipeline.VerdictUnknown: "the result is evaluated when the call has returned; try one with --result",
+			pipeline.VerdictUnknown: "the result is evaluated when the call has returned" + resultAdvice,
 		}[x.ResultVerdict])
 	}
 	if x.Error != nil {

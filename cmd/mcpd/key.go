@@ -182,19 +182,23 @@ type keyRow struct {
 func keyRows(records []apikey.Record, now time.Time) []keyRow {
 	rows := make([]keyRow, 0, len(records))
 	for _, r := range records {
-		state := "active"
-		switch {
-		case !r.Revoked.IsZero():
-			state = "revoked"
-		case !r.Expires.IsZero() && !now.Before(r.Expires):
-			state = "expired"
-		}
 		rows = append(rows, keyRow{
-			ID: r.ID, Name: r.Name, Principal: r.Principal, State: state, Scopes: append([]string{}, r.Scopes...),
+			ID: r.ID, Name: r.Name, Principal: r.Principal, State: keyState(&r, now), Scopes: append([]string{}, r.Scopes...),
 			Groups: append([]string{}, r.Groups...), Agent: r.Agent, Created: r.Created, Expires: r.Expires, Revoked: r.Revoked,
 		})
 	}
 	return rows
+}
+
+// keyState returns active, expired or revoked.
+func keyState(r *apikey.Record, now time.Time) string {
+	switch {
+	case !r.Revoked.IsZero():
+		return "revoked"
+	case !r.Expires.IsZero() && !now.Before(r.Expires):
+		return "expired"
+	}
+	return "active"
 }
 
 func printKeys(e env, rows []keyRow) error {

@@ -44,6 +44,9 @@ type runningServer struct {
 	// reloading serializes reloads, so that the service manager gets one at a time.
 	reloading sync.Mutex
 
+	// accepting serializes changes of the lock file by the console.
+	accepting sync.Mutex
+
 	// guarded by mu
 	mu       sync.Mutex
 	listener string // address for clients; empty before the server listens

@@ -186,8 +186,8 @@ func (r *Record) checkValid(now time.Time) error {
 	return nil
 }
 
-// asPrincipal returns the principal of the key.
-func (r *Record) asPrincipal() identity.Principal {
+// AsPrincipal returns the principal of the key.
+func (r *Record) AsPrincipal() identity.Principal {
 	return identity.Principal{
 		ID: r.Principal, Kind: identity.KindKey, Agent: r.Agent,
 		Scopes: append([]string{}, r.Scopes...), Groups: append([]string{}, r.Groups...),

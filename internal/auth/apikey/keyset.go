@@ -53,7 +53,7 @@ var dummyRecord = Record{Salt: make([]byte, saltBytes), Hash: make([]byte, 32)}
 func newKeySet(records []Record) *KeySet {
 	r := &KeySet{records: records, keys: make(map[string]*keyEntry, len(records))}
 	for _, record := range records {
-		r.keys[record.ID] = &keyEntry{record, record.asPrincipal()}
+		r.keys[record.ID] = &keyEntry{record, record.AsPrincipal()}
 	}
 	return r
 }

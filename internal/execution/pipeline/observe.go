@@ -101,7 +101,7 @@ func (x *execution) recentCall(result call.Result) recent.Call {
 		Time: now, Duration: now.Sub(x.startTime), CallID: x.id, RootID: x.root, ParentID: x.position.ParentID(), Depth: x.position.Depth(),
 		Kind: x.eventKind(), Name: x.name(), Principal: caller.Principal.ID, Issuer: caller.Principal.Issuer, AuthKind: string(caller.Principal.Kind),
 		Agent: caller.Agent.AgentID, Via: string(x.req.Via), Listener: caller.Source.Listener, Outcome: x.outcomeOf(result), Cached: x.cached,
-		RequestID: caller.Agent.RequestID, Revision: x.catalog.Revision,
+		RequestID: caller.Agent.RequestID, Revision: x.catalog.Revision, Scopes: caller.Principal.Scopes, Groups: caller.Principal.Groups,
 	}
 	c.TraceID, _ = x.span.IDs()
 	if x.entry == nil && x.req.Kind == call.Resources {

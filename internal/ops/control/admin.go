@@ -30,12 +30,13 @@ const (
 	// Pins takes nothing and returns [PinRow] values: tools of upstream servers that differ from
 	// what was accepted.
 	Pins Action = "pins"
-	// Accept takes a [PinName] and accepts the tool as [PinRow] showed it.
+	// Accept takes a [PinName], accepts the tool as [PinRow] showed it, and returns an empty object.
 	Accept Action = "accept"
-	// Keys returns [KeyRow] values, and RevokeKey takes a [KeyName].
+	// Keys returns [KeyRow] values. RevokeKey takes a [KeyName] and returns the [KeyRow].
 	Keys      Action = "keys"
 	RevokeKey Action = "revoke_key"
-	// Tasks returns [TaskRow] values, and CancelTask takes a [TaskName].
+	// Tasks returns [TaskRow] values, the last 1,000. CancelTask takes a [TaskName] and returns an
+	// empty object.
 	Tasks      Action = "tasks"
 	CancelTask Action = "cancel_task"
 )
@@ -113,7 +114,8 @@ type Agent struct {
 	Metadata  map[string]string `json:"metadata,omitempty"`
 }
 
-// ExplainCall is a call to explain.
+// ExplainCall is a call to explain. The address of a template stands for all URIs that it matches.
+// Without arguments, the arguments are not known.
 type ExplainCall struct {
 	ItemName
 	Arguments json.RawMessage `json:"arguments,omitempty"`
@@ -137,8 +139,8 @@ type RulingLine struct {
 	Says    string `json:"says"`
 }
 
-// MatrixQuery asks what principals may call. Without principals, those of the latest calls and of
-// the API keys are used, and the operator.
+// MatrixQuery asks what principals may call. Without principals, the operator is used, and those of
+// the latest calls and of the API keys. A matrix has at most 16 principals and 1,000 items.
 type MatrixQuery struct {
 	Principals []identity.Principal `json:"principals,omitempty"`
 }
@@ -231,8 +233,9 @@ type TryResult struct {
 	DurationMS float64         `json:"duration_ms"`
 }
 
-// CallQuery selects calls. Empty fields match any call. Limit is the number of past calls, at most
-// 1,000. Before is a sequence number of the audit log.
+// CallQuery selects calls. Empty fields match any call. CallID matches the call, its other legs and
+// the calls that it has made. Limit is the number of past calls, at most 1,000; 0 means 100. Before
+// is a sequence number of the audit log: only calls before it are returned.
 type CallQuery struct {
 	Name      string `json:"name,omitempty"`
 	Principal string `json:"principal,omitempty"`
@@ -242,9 +245,12 @@ type CallQuery struct {
 	Limit     int    `json:"limit,omitempty"`
 }
 
-// CallRow is a call that has ended. It has no arguments and no result.
+// CallRow is a call that has ended. It has no arguments and no result. Time is when it began. Name is
+// the name of the item in its file: it is empty for an unknown resource, and has no values of a
+// template. Outcome is ok, input_required, rehearsed or an error code. Seq and Message are in the
+// audit log only.
 type CallRow struct {
-	Seq        uint64    `json:"seq,omitempty"` // in the audit log
+	Seq        uint64    `json:"seq,omitempty"`
 	Time       time.Time `json:"time"`
 	CallID     string    `json:"call_id"`
 	RootID     string    `json:"root_id,omitempty"`
@@ -254,6 +260,7 @@ type CallRow struct {
 	Name       string    `json:"name"`
 	Principal  string    `json:"principal"`
 	AuthKind   string    `json:"auth_kind"`
+	Issuer     string    `json:"issuer,omitempty"`
 	Agent      string    `json:"agent,omitempty"`
 	Via        string    `json:"via,omitempty"`
 	Listener   string    `json:"listener,omitempty"`
@@ -266,26 +273,30 @@ type CallRow struct {
 	Revision   string    `json:"revision,omitempty"`
 }
 
-// AuditRow has calls of the audit log. Log says why there are none: the server has no audit log, or
-// it is off.
+// AuditRow has calls of the audit log. More reports that there may be older ones: ask for those
+// before Next. Log says why there are none: the server writes no audit log.
 type AuditRow struct {
 	Calls []CallRow `json:"calls"`
 	More  bool      `json:"more,omitempty"`
+	Next  uint64    `json:"next,omitempty"`
 	Log   string    `json:"log,omitempty"`
 }
 
-// PinRow is a tool of an upstream server that is not served as it is offered. Change is the diff
-// that mcpd lock diff prints, and Digest identifies what was shown.
+// PinRow is a tool of an upstream server that differs from what was accepted. Kind is added, changed
+// or removed. Change is the diff that mcpd lock diff prints, and Digest identifies what was shown. A
+// row without a digest has a Problem: the upstream cannot be compared, or the tool not accepted here.
 type PinRow struct {
 	PinName
-	Change string `json:"change"`
+	Kind    string `json:"kind,omitempty"`
+	Change  string `json:"change,omitempty"`
+	Problem string `json:"problem,omitempty"`
 }
 
 // PinName identifies a [PinRow]. Accept fails if the tool has changed since.
 type PinName struct {
 	Upstream string `json:"upstream"`
-	Tool     string `json:"tool"`
-	Digest   string `json:"digest"`
+	Tool     string `json:"tool,omitempty"`
+	Digest   string `json:"digest,omitempty"`
 }
 
 // KeyRow is an API key; never the key itself.
@@ -321,5 +332,6 @@ type TaskName struct {
 	Principal string `json:"principal"`
 	AuthKind  string `json:"auth_kind"`
 	Issuer    string `json:"issuer,omitempty"`
+	Agent     string `json:"agent,omitempty"`
 	ID        string `json:"id"`
 }

@@ -35,6 +35,8 @@ type Call struct {
 	Kind, Name string
 	// Principal, Issuer and AuthKind identify the caller. Agent is what the caller says about itself.
 	Principal, Issuer, AuthKind, Agent string
+	// Scopes and Groups are those of the principal. They must not be modified.
+	Scopes, Groups []string
 	// Via is the origin of the call: client, code, tool. Listener is the listener of the transport.
 	Via, Listener string
 	// Outcome is ok, input_required, rehearsed or an error code.

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/ops/audit"
+	"github.com/mcpd/mcpd/internal/ops/control"
+	"github.com/mcpd/mcpd/internal/ops/recent"
+)
+
+const (
+	// defaultCalls is the number of past calls without a limit in the query.
+	defaultCalls = 100
+	// auditBytes and auditTime bound the part of the audit log that one request reads.
+	auditBytes = 64 << 20
+	auditTime  = 3 * time.Second
+	// maxCalls is the maximum number of past calls in a response.
+	maxCalls = 1000
+)
+
+// checkQuery sets the defaults of a query, or rejects it.
+func checkQuery(q *control.CallQuery) error {
+	q.Limit = cmp.Or(q.Limit, defaultCalls)
+	if q.Limit < 1 || q.Limit > maxCalls {
+		return fmt.Errorf("limit is from 1 to %d calls", maxCalls)
+	}
+	return nil
+}
+
+// matches reports whether a call matches the names in a query.
+func matches(q control.CallQuery, row *control.CallRow) bool {
+	return (q.Name == "" || q.Name == row.Name) &&
+		(q.Principal == "" || q.Principal == row.Principal) &&
+		(q.Outcome == "" || q.Outcome == row.Outcome) &&
+		(q.CallID == "" || q.CallID == row.CallID || q.CallID == row.RootID || q.CallID == row.ParentID)
+}
+
+// watchCalls begins a stream of calls: the recent ones, and then each one that ends.
+func (o *runningServer) watchCalls(q control.CallQuery) (any, error) {
+	if err := checkQuery(&q); err != nil {
+		return nil, err
+	}
+	if q.Before > 0 {
+		return nil, errors.New("before is for the audit log")
+	}
+	o.server.Inside().Recent().Start()
+	return control.Stream{Result: struct{}{}, Serve: func(ctx context.Context, conn *control.Conn) {
+		ctx, cancel := context.WithCancel(ctx)
+		closed := make(chan struct{})
+		go func() {
+			defer close(closed)
+			defer cancel()
+			_, _ = io.Copy(io.Discard, conn) // the client sends nothing, and closes its end
+		}()
+		o.sendCalls(ctx, conn, q)
+		_ = conn.SetReadDeadline(time.Now())
+		<-closed
+	}}, nil
+}
+
+// sendCalls sends calls until ctx is done, or until the client does not read.
+func (o *runningServer) sendCalls(ctx context.Context, conn *control.Conn, q control.CallQuery) {
+	ring := o.server.Inside().Recent()
+	var past []control.CallRow
+	last := uint64(0)
+	for _, c := range ring.Last(recent.Size) {
+		last = c.Seq
+		if row := o.callRow(&c); matches(q, &row) {
+			past = append(past, row)
+		}
+	}
+	for _, row := range past[max(0, len(past)-q.Limit):] {
+		if conn.Send(row) != nil {
+			return
+		}
+	}
+	for c := range ring.Watch(ctx, recent.Size) {
+		if row := o.callRow(&c); c.Seq > last && matches(q, &row) && conn.Send(row) != nil {
+			return
+		}
+	}
+}
+
+// callRow returns the row of a recent call, without secrets in texts that its client has chosen.
+func (o *runningServer) callRow(c *recent.Call) control.CallRow {
+	redact := o.server.Inside().Redact
+	return control.CallRow{
+		Time: c.Time.Add(-c.Duration).UTC(), CallID: c.CallID, RootID: c.RootID, ParentID: c.ParentID, Depth: c.Depth, Kind: c.Kind, Name: redact(c.Name),
+		Principal: c.Principal, AuthKind: c.AuthKind, Issuer: c.Issuer, Agent: redact(c.Agent), Via: c.Via, Listener: c.Listener,
+		Outcome: c.Outcome, DeniedBy: c.DeniedBy, DurationMS: milliseconds(c.Duration), RequestID: redact(c.RequestID), TraceID: c.TraceID, Revision: c.Revision,
+	}
+}
+
+// auditRow returns the row of a call in the audit log.
+func auditRow(c *audit.Call) control.CallRow {
+	caller := &c.Caller
+	return control.CallRow{
+		Seq: c.Seq, Time: c.Began.UTC(), CallID: c.Call, RootID: c.Root, ParentID: c.Parent, Depth: c.Depth, Kind: c.Kind, Name: c.Name,
+		Principal: caller.Principal.ID, AuthKind: string(caller.Principal.Kind), Issuer: caller.Principal.Issuer, Agent: caller.Agent.AgentID, Via: c.Via,
+		Listener: caller.Source.Listener, Outcome: c.Outcome, DeniedBy: c.DeniedBy, Message: c.Message, DurationMS: milliseconds(c.Duration),
+		RequestID: caller.Agent.RequestID, TraceID: c.TraceID, Revision: c.Revision,
+	}
+}
+
+// auditedCalls returns calls of the audit log, newest first.
+func (o *runningServer) auditedCalls(ctx context.Context, q control.CallQuery) (any, error) {
+	if err := checkQuery(&q); err != nil {
+		return nil, err
+	}
+	row := control.AuditRow{Calls: []control.CallRow{}}
+	path := o.server.Inside().AuditPath()
+	if path == "" {
+		row.Log = "the server writes no audit log"
+		return row, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, auditTime)
+	defer cancel()
+	next, err := audit.CallsBefore(ctx, o.env.resolve(path), q.Before, auditBytes, func(c *audit.Call) bool {
+		found := auditRow(c)
+		if !matches(q, &found) {
+			return true
+		}
+		if len(row.Calls) == q.Limit {
+			row.More = true
+			return false
+		}
+		row.Calls = append(row.Calls, found)
+		row.Next = found.Seq
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	if next > 0 {
+		row.More, row.Next = true, next
+	}
+	if !row.More {
+		row.Next = 0
+	}
+	return row, nil
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/auth/apikey"
+	"github.com/mcpd/mcpd/internal/federation/lockfile"
+	"github.com/mcpd/mcpd/internal/ops/control"
+)
+
+// maxPinText bounds the diffs of all pins in bytes; a diff that exceeds it is not shown.
+const maxPinText = 16 << 20
+
+// pinRows returns the differences between the tools of pinned upstreams and the lock file.
+func (o *runningServer) pinRows() []control.PinRow {
+	rows, left := []control.PinRow{}, maxPinText
+	for _, d := range o.server.Inside().Drifts() {
+		if d.Err != nil {
+			rows = append(rows, control.PinRow{PinName: control.PinName{Upstream: d.Upstream}, Problem: d.Err.Error()})
+		}
+		for _, problem := range d.Unacceptable {
+			rows = append(rows, control.PinRow{PinName: control.PinName{Upstream: d.Upstream}, Problem: "cannot accept " + problem})
+		}
+		for _, c := range d.Changes {
+			row := control.PinRow{PinName: control.PinName{Upstream: c.Upstream, Tool: c.Name}, Kind: c.Kind.String()}
+			switch text := c.Diff(); {
+			case !c.Complete():
+				row.Problem = errIncomplete.Error()
+			case len(text) > left:
+				row.Problem = "the changes are too long to show together; review this one with mcpd lock diff"
+			default:
+				row.Change, row.Digest = text, digestOf(c)
+				left -= len(text)
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// errIncomplete is the error of a change that nobody can have reviewed in the console.
+var errIncomplete = errors.New("the change is too long to show in full; review it with mcpd lock diff --json, then accept it with mcpd lock accept --force")
+
+// digestOf identifies a change: the accepted and the listed definition.
+func digestOf(c lockfile.Change) string {
+	sum := sha256.Sum256([]byte(c.Kind.String() + " " + c.Old.Hash() + " " + c.New.Hash()))
+	return hex.EncodeToString(sum[:])
+}
+
+// accept writes the change of a tool to the lock file, if it is still the one that was shown. A server
+// that watches its files applies it before accept returns.
+func (o *runningServer) accept(ctx context.Context, of control.PinName) (any, error) {
+	if o.flags.bundle.follower != nil {
+		return nil, errors.New("the lock file is in the bundle; accept the tool in its source, and push the bundle")
+	}
+	o.accepting.Lock()
+	defer o.accepting.Unlock()
+	for _, d := range o.server.Inside().Drifts() {
+		if d.Upstream != of.Upstream {
+			continue
+		}
+		i := slices.IndexFunc(d.Changes, func(c lockfile.Change) bool { return c.Name == of.Tool && digestOf(c) == of.Digest })
+		if i < 0 {
+			break
+		}
+		c := d.Changes[i]
+		if !c.Complete() {
+			return nil, errIncomplete
+		}
+		if err := o.acceptChange(c); err != nil {
+			return nil, err
+		}
+		if o.server.Snapshot().AutoReload() {
+			// A watcher notices the change, too, but later. The errors of other files are reported elsewhere.
+			_, _, _ = o.reload(ctx, engine.Change{Config: true})
+		}
+		return struct{}{}, nil
+	}
+	return nil, fmt.Errorf("the tool %.128q of upstream %.128q has changed since, or is accepted; list the pins again", of.Tool, of.Upstream)
+}
+
+// acceptChange adds a change to the lock file.
+func (o *runningServer) acceptChange(c lockfile.Change) error {
+	path := o.env.resolve(o.flags.files.lockPath())
+	lock, err := lockfile.Read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		lock, err = new(lockfile.Lock), nil
+	}
+	if err != nil {
+		return err
+	}
+	return lockfile.Write(path, lock.Accept(c))
+}
+
+// keyRows returns the API keys of all auth blocks.
+func (o *runningServer) keyRows() (any, error) {
+	rows := []control.KeyRow{}
+	for _, a := range o.server.Snapshot().Auths() {
+		if a.Keys == nil {
+			continue
+		}
+		keys, err := apikey.Load(a.Keys.File)
+		if err != nil {
+			return nil, fmt.Errorf("auth %q: %w", a.Name, err)
+		}
+		for _, r := range keys.Records() {
+			rows = append(rows, keyRowIn(a.Name, &r, o.env.now()))
+		}
+	}
+	return rows, nil
+}
+
+func keyRowIn(auth string, r *apikey.Record, now time.Time) control.KeyRow {
+	row := control.KeyRow{
+		KeyName: control.KeyName{Auth: auth, ID: r.ID}, Name: r.Name, Principal: r.Principal, Scopes: r.Scopes, Groups: r.Groups, Agent: r.Agent,
+		State: keyState(r, now), Created: r.Created,
+	}
+	if !r.Expires.IsZero() {
+		row.Expires = &r.Expires
+	}
+	return row
+}
+
+// revokeKey revokes an API key. The authenticator of the file writes the audit event.
+func (o *runningServer) revokeKey(of control.KeyName) (any, error) {
+	auths := o.server.Snapshot().Auths()
+	i := slices.IndexFunc(auths, func(a engine.Auth) bool { return a.Name == of.Auth && a.Keys != nil })
+	if i < 0 {
+		return nil, fmt.Errorf("no auth block of the kind api_key has the name %.100q", of.Auth)
+	}
+	r, err := apikey.Revoke(auths[i].Keys.File, of.ID, o.env.now().UTC().Truncate(time.Second))
+	if errors.Is(err, apikey.ErrUnknown) {
+		return nil, fmt.Errorf("the file of auth %q has no key with that id", of.Auth)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return keyRowIn(of.Auth, &r, o.env.now()), nil
+}

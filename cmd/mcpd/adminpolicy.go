@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/auth/apikey"
+	"github.com/mcpd/mcpd/internal/execution/pipeline"
+	"github.com/mcpd/mcpd/internal/ops/control"
+	"github.com/mcpd/mcpd/internal/ops/recent"
+	"github.com/mcpd/mcpd/policylang"
+	"github.com/mcpd/mcpd/serve"
+)
+
+// Bounds of a matrix.
+const (
+	matrixItems      = 1000
+	matrixPrincipals = 16
+)
+
+// explain explains how the policies decide about a call.
+func (o *runningServer) explain(ctx context.Context, of control.ExplainCall) (any, error) {
+	kind, err := kindOf(of.ItemName)
+	if err != nil {
+		return nil, err
+	}
+	caller, err := callerAs(o.operator(), of.As)
+	if err != nil {
+		return nil, err
+	}
+	hypothetical := pipeline.HypotheticalCall{Request: call.Request{Kind: kind, Name: of.Address, Caller: caller}}
+	if hypothetical.Request.Arguments, err = tryArguments(kind, of.Arguments); err != nil {
+		return nil, err
+	}
+	explained, err := o.server.Inside().Explain(ctx, withoutArguments(hypothetical))
+	if err != nil {
+		return nil, err
+	}
+	row := control.ExplainRow{Verdict: string(explained.Verdict), Rulings: []control.RulingLine{}}
+	for _, line := range summaryOfExplanation(&explained) {
+		row.Lines = append(row.Lines, strings.TrimSuffix(line, resultAdvice))
+	}
+	if explained.Error != nil {
+		row.Code, row.Message = string(explained.Error.Code), explained.Error.Message
+	}
+	for i, r := range explained.Rulings {
+		row.Rulings = append(row.Rulings, control.RulingLine{
+			PolicyRow: control.PolicyRow{Name: r.Policy.Name, Place: placeIn(r.Policy.Where)}, Decides: explained.Decides(i), Says: saysIn(&explained, r),
+		})
+	}
+	return row, nil
+}
+
+// withoutArguments marks the arguments of a call that has none as unknown. A template stands for
+// all its resources.
+func withoutArguments(h pipeline.HypotheticalCall) pipeline.HypotheticalCall {
+	r := &h.Request
+	if r.Arguments == nil && r.Kind != call.Resources {
+		h.Unknown = policylang.PartArgs
+	}
+	if r.Kind == call.Templates {
+		r.Kind = call.Resources
+	}
+	return h
+}
+
+// operator returns the local user who runs the server.
+func (o *runningServer) operator() identity.Principal {
+	return serve.LocalPrincipal(o.env.process.uid, o.env.process.username)
+}
+
+// matrix evaluates the policies of each item for each principal, for unknown arguments.
+func (o *runningServer) matrix(ctx context.Context, of control.MatrixQuery) (any, error) {
+	row := control.MatrixRow{Principals: of.Principals, Items: []control.ItemName{}, Cells: [][]control.MatrixCell{}}
+	if len(row.Principals) == 0 {
+		row.Principals = o.principals()
+	}
+	row.Truncated = len(row.Principals) > matrixPrincipals
+	row.Principals = row.Principals[:min(len(row.Principals), matrixPrincipals)]
+	callers := make([]identity.Caller, len(row.Principals))
+	for i := range callers {
+		var err error
+		if callers[i], err = callerAs(o.operator(), control.As{Principal: &row.Principals[i]}); err != nil {
+			return nil, err
+		}
+	}
+	for kind, entries := range o.server.Snapshot().Inside().Catalog().Entries {
+		for _, e := range entries {
+			if len(row.Items) == matrixItems {
+				row.Truncated = true
+				return row, nil
+			}
+			cells := make([]control.MatrixCell, len(callers))
+			for i, caller := range callers {
+				if err := ctx.Err(); err != nil {
+					return nil, context.Cause(ctx)
+				}
+				explained, err := o.server.Inside().Explain(ctx, withoutArguments(pipeline.HypotheticalCall{Request: call.Request{Kind: call.Kind(kind), Name: e.Address, Caller: caller}}))
+				if err != nil {
+					return nil, err
+				}
+				cells[i] = cellOf(&explained)
+			}
+			row.Items = append(row.Items, control.ItemName{Kind: kindNames()[kind], Address: e.Address})
+			row.Cells = append(row.Cells, cells)
+		}
+	}
+	return row, nil
+}
+
+func cellOf(x *pipeline.Explanation) control.MatrixCell {
+	cell := control.MatrixCell{Verdict: string(x.Verdict)}
+	if x.DeniedByDefault {
+		cell.Policy = pipeline.DeniedByDefault
+	}
+	for i, r := range x.Rulings {
+		if x.Decides(i) {
+			cell.Policy = r.Policy.Name
+			break
+		}
+	}
+	return cell
+}
+
+// principals returns the operator, the principals of the latest calls and those of the API keys.
+func (o *runningServer) principals() []identity.Principal {
+	distinct := []identity.Principal{o.operator()}
+	add := func(p identity.Principal) {
+		if checkPrincipal(p) == nil && !slices.ContainsFunc(distinct, func(q identity.Principal) bool { return samePrincipal(p, q) }) {
+			distinct = append(distinct, p)
+		}
+	}
+	ring := o.server.Inside().Recent()
+	ring.Start()
+	for _, c := range slices.Backward(ring.Last(recent.Size)) {
+		if c.Depth == 0 {
+			add(identity.Principal{ID: c.Principal, Kind: identity.Kind(c.AuthKind), Issuer: c.Issuer, Scopes: c.Scopes, Groups: c.Groups})
+		}
+	}
+	now := o.env.now()
+	for _, a := range o.server.Snapshot().Auths() {
+		if a.Keys == nil {
+			continue
+		}
+		keys, err := apikey.Load(a.Keys.File)
+		if err != nil {
+			continue // the server reports it
+		}
+		for _, r := range keys.Records() {
+			if keyState(&r, now) == "active" {
+				add(r.AsPrincipal())
+			}
+		}
+	}
+	return distinct
+}
+
+// samePrincipal reports whether two principals have the same identity and rights.
+func samePrincipal(a, b identity.Principal) bool {
+	return a.ID == b.ID && a.Kind == b.Kind && a.Issuer == b.Issuer && slices.Equal(a.Scopes, b.Scopes) && slices.Equal(a.Groups, b.Groups)
+}
