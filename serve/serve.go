@@ -253,6 +253,15 @@ func (f *Front) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	return stdio.Serve(ctx, f.mcp, peer, in, out, stdio.Options{Grace: f.options.Grace})
 }
 
+// CancelTask ends a task of a principal, for the operator of the server. It has no effect on a task
+// that has ended. The error is a [*call.Error].
+func (f *Front) CancelTask(ctx context.Context, owner identity.Principal, id string) error {
+	if err := f.backend.CancelTask(ctx, identity.Caller{Principal: owner}, id); err != nil {
+		return err
+	}
+	return nil
+}
+
 // RefuseStdio answers the first requests of a client over a pair of streams
 // when no front could be created: each gets an error with the message why. It
 // waits for them for a limited time.

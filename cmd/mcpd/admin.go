@@ -39,6 +39,10 @@ func (o *runningServer) answerConsole(ctx context.Context, r control.Request) (r
 		row, err = o.keyRows()
 	case control.RevokeKey:
 		row, err = withParams(r, o.revokeKey)
+	case control.Tasks:
+		row, err = o.taskRows()
+	case control.CancelTask:
+		row, err = withParams(r, func(of control.TaskName) (any, error) { return o.cancelTask(ctx, of) })
 	default:
 		return nil, false, nil
 	}

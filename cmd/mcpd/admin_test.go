@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,6 +47,7 @@ tool "ask" {
   run = "const r = await elicit({message: 'Name?', schema: {type: 'object', properties: {name: {type: 'string'}}}}); return r.action === 'accept' ? 'hello ' + r.content.name : r.action;"
 }
 tool "hang" {
+  task    = "optional"
   timeout = "1m"
   run     = "await new Promise(r => setTimeout(r, 50000)); return 1;"
 }
@@ -163,7 +165,7 @@ func TestAdmin_item(t *testing.T) {
 	if !strings.Contains(string(got.Input), `"a"`) || got.Output != nil || string(got.Annotations) != `{"idempotentHint":true,"readOnlyHint":true}` || !strings.Contains(got.Description, "The sum is exact.") {
 		t.Errorf("got %s, %s, %s, %q", got.Input, got.Output, got.Annotations, got.Description)
 	}
-	if diff := cmp.Diff([]control.PolicyRow{{Name: "small", Place: &control.Place{File: "tools.d/tools.hcl", Line: 60, Column: 8}}}, got.Policies); diff != "" {
+	if diff := cmp.Diff([]control.PolicyRow{{Name: "small", Place: &control.Place{File: "tools.d/tools.hcl", Line: 61, Column: 8}}}, got.Policies); diff != "" {
 		t.Errorf("policies (-want +got)\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"timeout 20s", `limit "rate": 1000 calls a minute, 50 at once after a pause`}, got.Limits); diff != "" {
@@ -211,4 +213,33 @@ func TestAdmin_itemErrors(t *testing.T) {
 			t.Errorf("got error %.1000v, want %s", err, row.want)
 		}
 	}
+}
+
+// No parameters end the server, or keep it from the next answer.
+func TestAdmin_hostileParams(t *testing.T) {
+	t.Parallel()
+	a := newAdministered(t, keysConfig, newKeys(t, new([]string), []string{"ci"}))
+	long, deep := strings.Repeat("x", 900_000), strings.Repeat(`{"a":`, 30)+"1"+strings.Repeat("}", 30)
+	many := "[" + strings.Repeat(`"",`, 45_000) + `""]`
+	for _, do := range []control.Action{
+		control.Catalog, control.Item, control.Explain, control.Matrix, control.Try, control.Calls, control.Audit,
+		control.Pins, control.Accept, control.Keys, control.RevokeKey, control.Tasks, control.CancelTask,
+	} {
+		for _, params := range []string{
+			`[]`, `"x"`, `7`, `true`, `{"kind":7}`, `{"kind":{}}`, `{"limit":"x"}`, `{"limit":1e99}`, `{"before":-1}`, `{"principals":{}}`, `{"principals":[null]}`,
+			`{"principal":[]}`, `{"principal":{"id":"a","kind":"key","claims":` + deep + `}}`, `{"kind":"tool","address":"` + long + `"}`,
+			`{"kind":"resource","address":"\u0000\u202e` + long + `"}`, `{"kind":"tool","address":"add","arguments":` + deep + `}`,
+			`{"kind":"tool","address":"add","arguments":{"a":` + many + `}}`, `{"principals":` + many + `}`, `{"kind":"tool","address":"\ud800"}`,
+			`{"upstream":"` + long + `","tool":"` + long[:50_000] + `"}`, `{"auth":"keys","id":"` + long + `"}`, `{"principal":"ada","auth_kind":"x","id":"` + long + `"}`,
+		} {
+			err := control.Do(t.Context(), a.socket, control.Request{Action: do, Params: json.RawMessage(params)}, new(any))
+			if err != nil && len(err.Error()) > 1500 {
+				t.Errorf("%s %.60s: an error of %d bytes", do, params, len(err.Error()))
+			}
+			if err == nil && do != control.Try && do != control.Explain && do != control.Matrix {
+				t.Errorf("%s %.60s: no error", do, params)
+			}
+		}
+	}
+	a.must(t, control.Catalog, nil, &control.CatalogRow{})
 }

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/auth/apikey"
+	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
 	"github.com/mcpd/mcpd/internal/ops/control"
 )
@@ -144,4 +146,49 @@ func (o *runningServer) revokeKey(of control.KeyName) (any, error) {
 		return nil, err
 	}
 	return keyRowIn(of.Auth, &r, o.env.now()), nil
+}
+
+// maxTasks is the number of tasks in a response.
+const maxTasks = 1000
+
+// taskRows returns the tasks of all principals. Those that expire last come first.
+func (o *runningServer) taskRows() (any, error) {
+	store, err := o.server.Inside().State()
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := store.Tasks(maxTasks)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]control.TaskRow, len(tasks))
+	for i, t := range tasks {
+		rows[i] = control.TaskRow{
+			TaskName: control.TaskName{Principal: t.Owner.ID, AuthKind: string(t.Owner.Kind), Issuer: t.Owner.Issuer, Agent: t.Owner.Agent, ID: t.ID},
+			Tool:     t.Tool, Status: string(t.Status), Created: t.Created, Updated: t.Updated,
+		}
+	}
+	return rows, nil
+}
+
+// cancelTask ends a task. The record of its call says that its client has cancelled it, so an event
+// says that the operator has.
+func (o *runningServer) cancelTask(ctx context.Context, of control.TaskName) (any, error) {
+	store, err := o.server.Inside().State()
+	if err != nil {
+		return nil, err
+	}
+	owner := identity.Principal{ID: of.Principal, Kind: identity.Kind(of.AuthKind), Issuer: of.Issuer, Agent: of.Agent}
+	task, err := store.Task(state.OwnerOf(owner), of.ID)
+	if err != nil {
+		return nil, err
+	}
+	err = o.server.Inside().RecordEvent("console.task_cancelled", map[string]string{"tool": task.Tool, "principal": of.Principal, "kind": of.AuthKind, "issuer": of.Issuer})
+	if err == nil {
+		err = o.front.CancelTask(ctx, owner, of.ID)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return struct{}{}, nil
 }

@@ -77,7 +77,7 @@ func TestAdmin_keys(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	// The server reads the file again when a key is used, at most twice a second.
-	for deadline := time.Now().Add(patience); a.statusWith(t, secrets[0]) != http.StatusUnauthorized; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); a.statusWith(t, secrets[0]) != http.StatusUnauthorized; {
 		if time.Now().After(deadline) {
 			t.Fatal("the revoked key is accepted")
 		}
@@ -121,7 +121,7 @@ func TestAdmin_pins(t *testing.T) {
 	}
 	// changed waits until a change is noticed, and returns it.
 	changed := func(text string) control.PinRow {
-		for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		for deadline := time.Now().Add(patience); ; {
 			a.must(t, control.Pins, nil, &pins)
 			if len(pins) == 1 && strings.Contains(pins[0].Change, text) {
 				return pins[0]
@@ -156,5 +156,39 @@ func TestAdmin_pins(t *testing.T) {
 	}
 	if err := a.ask(t, control.Accept, second.PinName, &struct{}{}); err == nil {
 		t.Error("the change was accepted twice")
+	}
+}
+
+func TestAdmin_tasks(t *testing.T) {
+	t.Parallel()
+	a := newAdministered(t, adminAudit)
+	live, tasks := a.calls(t, control.CallQuery{}), []control.TaskRow{}
+	a.must(t, control.Tasks, nil, &tasks)
+	if tasks == nil || len(tasks) > 0 {
+		t.Errorf("got %v", tasks)
+	}
+	status, body, err := a.modern("tools/call", `{"name":"hang","arguments":{}}`)
+	if err != nil || !strings.Contains(string(body), `"taskId"`) {
+		t.Fatal(status, string(body), err)
+	}
+	a.must(t, control.Tasks, nil, &tasks)
+	if len(tasks) != 1 || tasks[0].Tool != "hang" || tasks[0].Status != "working" || tasks[0].Principal != "anonymous" || tasks[0].Created.IsZero() {
+		t.Fatalf("got %+v", tasks)
+	}
+	for _, name := range []control.TaskName{{Principal: "ada", AuthKind: "key", ID: tasks[0].ID}, {Principal: "anonymous", AuthKind: "anonymous", ID: "x"}, {}} {
+		if err := a.ask(t, control.CancelTask, name, &struct{}{}); err == nil || !strings.Contains(err.Error(), "task") {
+			t.Errorf("%+v: got error %v", name, err)
+		}
+	}
+	a.must(t, control.CancelTask, tasks[0].TaskName, &struct{}{})
+	a.must(t, control.Tasks, nil, &tasks)
+	if len(tasks) != 1 || tasks[0].Status != "cancelled" {
+		t.Errorf("got %+v", tasks)
+	}
+	if ended := nextCall(t, live); ended.Name != "hang" || len(a.records(t, ended.CallID, `"cancelled_by":"client"`)) != 1 {
+		t.Errorf("the call ended as %+v", ended)
+	}
+	if events := a.records(t, "console.task_cancelled", `"tool":"hang"`); len(events) != 1 {
+		t.Errorf("got %v", events)
 	}
 }

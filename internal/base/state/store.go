@@ -59,6 +59,9 @@ type Store interface {
 	CreateTask(t Task) (Task, error)
 	// Task returns a task of an owner, or [ErrNotFound].
 	Task(owner Owner, id string) (Task, error)
+	// Tasks returns tasks of all owners without their requests, states and results: those that
+	// expire last first, at most this many. It leaves out tasks that cannot be read.
+	Tasks(most int) ([]Task, error)
 	// UpdateTask changes a task of an owner and returns the new task. The change is
 	// atomic, and change must not use the store. If change fails, UpdateTask returns
 	// its error and nothing has changed. For an ended task it returns the task and

@@ -2,10 +2,12 @@ package state
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -92,6 +94,36 @@ func (s *store) Task(owner Owner, id string) (Task, error) {
 	}
 	defer unlock()
 	return s.task(owner, id)
+}
+
+func (s *store) Tasks(most int) ([]Task, error) {
+	unlock, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	var entries []Entry
+	for _, e := range s.ledgers[TaskKind].entries {
+		if e.Expires > s.millis() {
+			entries = append(entries, e)
+		}
+	}
+	slices.SortFunc(entries, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(b.Expires, a.Expires), strings.Compare(a.ID, b.ID))
+	})
+	var tasks []Task
+	for _, e := range entries[:min(len(entries), most)] {
+		if t, err := s.readTask(e); err == nil {
+			tasks = append(tasks, t.Summary())
+		}
+	}
+	return tasks, nil
+}
+
+// Summary returns the task without its requests, state and result.
+func (t Task) Summary() Task {
+	t.Requests, t.Held, t.Result = nil, nil, nil
+	return t
 }
 
 // task reads a task of an owner; mu is held.

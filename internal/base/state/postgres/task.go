@@ -64,6 +64,32 @@ func (s *store) Task(owner state.Owner, id string) (state.Task, error) {
 	return s.decodeTask(id, data, ran)
 }
 
+func (s *store) Tasks(most int) (tasks []state.Task, err error) {
+	if _, err := s.replica(); err != nil {
+		return nil, err
+	}
+	err = s.do(func(ctx context.Context, c *pgxpool.Conn) error {
+		tasks = nil // of an attempt before
+		rows, err := c.Query(ctx, s.q(`SELECT id, data, replica, fence FROM {s}.tasks WHERE expires > (SELECT {s}.clock_1($1)) ORDER BY expires DESC, id LIMIT $2`), s.given(), most)
+		if err != nil {
+			return err
+		}
+		var id, data []byte
+		var ran replica
+		_, err = pgx.ForEachRow(rows, []any{&id, &data, &ran.id, &ran.fence}, func() error {
+			if t, err := s.decodeTask(string(id), data, ran); err == nil {
+				tasks = append(tasks, t.Summary())
+			}
+			return nil
+		})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read tasks: %w", err)
+	}
+	return tasks, nil
+}
+
 func (s *store) decodeTask(id string, data []byte, ran replica) (state.Task, error) {
 	data, err := s.cipher.open("task", id, data)
 	if err != nil {

@@ -52,6 +52,7 @@ func (suite Suite) Run(t *testing.T) {
 		"an answer without room is lost to all who come later":            answersAreBounded,
 		"a task goes from working to its end":                             tasksEnd,
 		"a task has one owner":                                            tasksHaveOwners,
+		"all tasks are listed without their results":                      tasksAreListed,
 		"a change that fails changes nothing":                             changesFail,
 		"a task is gone after its TTL":                                    tasksExpire,
 		"the end of a task has room in a full store":                      tasksAreBounded,

@@ -72,6 +72,38 @@ func tasksEnd(t *testing.T, suite Suite) {
 	wantTask(t, s, want)
 }
 
+func tasksAreListed(t *testing.T, suite Suite) {
+	s, c := suite.fresh(t, state.Options{})
+	list := func(most int, want ...state.Task) {
+		t.Helper()
+		got, err := s.Tasks(most)
+		check(t, err)
+		if len(got) != len(want) {
+			t.Fatalf("got %d tasks, want %d", len(got), len(want))
+		}
+		for i := range want {
+			if !reflect.DeepEqual(want[i], got[i]) {
+				t.Errorf("task %d: got %+v, want %+v", i, got[i], want[i])
+			}
+		}
+	}
+	list(10)
+	short, err := s.CreateTask(state.Task{Owner: bob, Tool: "short", TTL: time.Minute, Poll: time.Second})
+	check(t, err)
+	first := create(t, s)
+	c.advance(time.Second)
+	second := create(t, s)
+	second, err = s.UpdateTask(ann, second.ID, finish(state.Completed, "result"))
+	check(t, err)
+	first, err = s.UpdateTask(ann, first.ID, ask)
+	check(t, err)
+	list(10, second.Summary(), first.Summary(), short)
+	list(2, second.Summary(), first.Summary())
+	c.advance(time.Minute)
+	list(10, second.Summary(), first.Summary())
+	list(0)
+}
+
 func tasksHaveOwners(t *testing.T, suite Suite) {
 	s, _ := suite.fresh(t, state.Options{})
 	task := create(t, s)
