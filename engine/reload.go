@@ -168,7 +168,7 @@ func (s *Server) build(ctx context.Context, change Change, before *Snapshot) (ne
 		return next, nil
 	}
 	overlaid, warnings := s.overlay(built.Base)
-	next.snap, next.warnings = newSnapshot(overlaid, built.Sources, before, s.options.Now()), warnings
+	next.snap, next.warnings = newSnapshot(overlaid, before, s.options.Now()), warnings
 	if (overlaid.Reload.RequireTests || s.options.Files.RequireTests) && s.options.Mode.requiresTests() {
 		s.builder.Stage(overlaid, s.goTools)
 		next.report.Tests = s.runTests(ctx, overlaid, tooltest.AtOnce(before != nil), func(i int) bool { return before == nil || !before.catalog.Tested(overlaid, i) })
@@ -203,7 +203,7 @@ func (s *Server) refresh() diag.List {
 	var warnings diag.List
 	err := s.guard(func() error {
 		overlaid, found := s.overlay(before.catalog.Base())
-		s.publish(newSnapshot(overlaid, before.sources, before, s.options.Now()), before, false)
+		s.publish(newSnapshot(overlaid, before, s.options.Now()), before, false)
 		warnings = found
 		return nil
 	})

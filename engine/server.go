@@ -371,27 +371,15 @@ func (i inside) Explain(ctx context.Context, of pipeline.HypotheticalCall) (pipe
 // Catalog returns the serving catalog. The server must have loaded.
 func (i inside) Catalog() *catalog.Catalog { return i.server.Snapshot().catalog }
 
-// RecordEvent is [Server.Audit] with the error, for actions that need the record first.
-func (i inside) RecordEvent(event string, attributes map[string]string) error {
-	return i.server.recordEvent(event, attributes)
-}
-
-// Redact returns text without the values of secrets.
+// Redact returns text without the values of secrets, and AuditLog the audit log; nil if there is none.
 func (i inside) Redact(text string) string { return i.server.brokers.Secrets.Redact(text) }
+func (i inside) AuditLog() *audit.Log      { return i.server.audit.Load() }
 
 // State returns the state store. It is opened at the first use; [Server.Close] closes it.
 func (i inside) State() (state.Store, error) { return i.server.states.Open() }
 
 // States returns what opens the state store, and knows the servers that share it.
 func (i inside) States() *state.Lazy { return i.server.states }
-
-// AuditPath returns the path of the open audit log; "" if there is none.
-func (i inside) AuditPath() string {
-	if i.server.current.Load() == nil || i.server.audit.Load() == nil {
-		return ""
-	}
-	return i.server.auditBlock.Path
-}
 
 // Outcomes counts the calls that have ended by their outcome, and Recent has the last ones.
 func (i inside) Outcomes() map[string]uint64 { return i.server.pipeline.Outcomes() }
@@ -422,9 +410,6 @@ func (i inside) Drifts() []federation.Drift {
 	return i.server.upstreams.Drifts(i.server.current.Load().catalog)
 }
 
-// Catalog returns the catalog of the snapshot.
-func (i insideSnapshot) Catalog() *catalog.Catalog { return i.snapshot.catalog }
-
 // Inside is for the command mcpd, like [Server.Inside].
 func (s *Snapshot) Inside() insideSnapshot { return insideSnapshot{s} }
 
@@ -435,7 +420,3 @@ func (i insideSnapshot) Definitions() privdiff.Snapshot { return i.snapshot.cata
 
 // Upstreams returns the upstream blocks, with resolved paths.
 func (i insideSnapshot) Upstreams() []definition.Upstream { return i.snapshot.catalog.Upstreams }
-
-// Source returns the source of the block at a range of the files, with secrets masked; "" if there
-// is none.
-func (i insideSnapshot) Source(where diag.Range) string { return i.snapshot.sources.Block(where) }

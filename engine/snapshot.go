@@ -23,18 +23,16 @@ type Snapshot struct {
 	tools  []*Tool
 	offers [call.Prompts + 1][]*Offer
 	lists  catalog.ListCache[Visible]
-	// sources are the files of the catalog.
-	sources catalog.Sources
 }
 
-// newSnapshot returns a snapshot of a catalog from files. It reuses the tools and offers of before,
-// which may be nil, if their items are unchanged.
-func newSnapshot(c *catalog.Catalog, sources catalog.Sources, before *Snapshot, now time.Time) *Snapshot {
+// newSnapshot returns a snapshot of a catalog. It reuses the tools and offers of before, which may
+// be nil, if their items are unchanged.
+func newSnapshot(c *catalog.Catalog, before *Snapshot, now time.Time) *Snapshot {
 	if before == nil {
 		before = &Snapshot{catalog: &catalog.Catalog{}}
 	}
 	c.RememberRemoved(before.catalog)
-	s := &Snapshot{catalog: c, sources: sources, publishedAt: now}
+	s := &Snapshot{catalog: c, publishedAt: now}
 	s.tools = catalog.ReuseViews(c.Entries[call.Tools], before.tools, func(t *Tool) *catalog.Item { return t.item }, func(i *catalog.Item) *Tool { return &Tool{i} })
 	for k := call.Resources; k <= call.Prompts; k++ {
 		s.offers[k] = catalog.ReuseViews(c.Entries[k], before.offers[k], func(o *Offer) *catalog.Item { return o.item }, func(i *catalog.Item) *Offer { return &Offer{i} })

@@ -18,9 +18,9 @@ import (
 func (o *runningServer) answerConsole(ctx context.Context, r control.Request) (row any, ok bool, err error) {
 	switch r.Action {
 	case control.Catalog:
-		return catalogRowOf(o.server.Snapshot()), true, nil
+		return catalogRowOf(o.server), true, nil
 	case control.Item:
-		row, err = withParams(r, func(of control.ItemName) (any, error) { return itemRowOf(o.server.Snapshot(), of) })
+		row, err = withParams(r, func(of control.ItemName) (any, error) { return itemRowOf(o.server, of) })
 	case control.Explain:
 		row, err = withParams(r, func(of control.ExplainCall) (any, error) { return o.explain(ctx, of) })
 	case control.Matrix:
@@ -58,26 +58,30 @@ func withParams[P any](r control.Request, answer func(P) (any, error)) (any, err
 	return answer(params)
 }
 
-// catalogRowOf lists the items of a snapshot: tools, resources, templates and prompts, each in
+// catalogRowOf lists the items that a server serves: tools, resources, templates and prompts, each in
 // order of their addresses.
-func catalogRowOf(s *engine.Snapshot) control.CatalogRow {
-	row := control.CatalogRow{Revision: s.Revision(), Items: []control.ItemSummary{}}
-	for kind, entries := range s.Inside().Catalog().Entries {
+func catalogRowOf(s *engine.Server) control.CatalogRow {
+	serving := s.Inside().Catalog()
+	row := control.CatalogRow{Revision: serving.Revision, Items: []control.ItemSummary{}}
+	for kind, entries := range serving.Entries {
 		for _, e := range entries {
-			summary := control.ItemSummary{
-				ItemName: control.ItemName{Kind: kindNames()[kind], Address: e.Address}, Title: e.Title, Origin: "file", Place: placeIn(e.Where),
-			}
-			if e.Description != nil {
-				summary.Summary = summaryOf(*e.Description)
-			}
-			switch {
-			case e.Upstream != "":
-				summary.Origin = e.Upstream
-			case e.Where.File == "":
-				summary.Origin = "go"
-			}
-			row.Items = append(row.Items, summary)
+			row.Items = append(row.Items, summaryRow(call.Kind(kind), e.Address, e.Upstream, e.Where, e.Title, e.Description))
 		}
+	}
+	return row
+}
+
+// summaryRow describes an item in a list. where is its range in the files, if it has one.
+func summaryRow(kind call.Kind, address, upstream string, where diag.Range, title string, description *string) control.ItemSummary {
+	row := control.ItemSummary{ItemName: control.ItemName{Kind: kindNames()[kind], Address: address}, Title: title, Origin: "file", Place: placeIn(where)}
+	if description != nil {
+		row.Summary = summaryOf(*description)
+	}
+	switch {
+	case upstream != "":
+		row.Origin = upstream
+	case where.File == "":
+		row.Origin = "go"
 	}
 	return row
 }
@@ -99,19 +103,18 @@ func kindOf(of control.ItemName) (call.Kind, error) {
 	return call.Kind(kind), nil
 }
 
-// itemRowOf describes an item of a snapshot.
-func itemRowOf(s *engine.Snapshot, of control.ItemName) (any, error) {
+// itemRowOf describes an item that a server serves.
+func itemRowOf(s *engine.Server, of control.ItemName) (any, error) {
 	kind, err := kindOf(of)
 	if err != nil {
 		return nil, err
 	}
-	e := s.Inside().Catalog().Entry(kind, of.Address)
+	serving := s.Inside().Catalog()
+	e := serving.Entry(kind, of.Address)
 	if e == nil {
 		return nil, fmt.Errorf("the server has no %s %.200q", of.Kind, of.Address)
 	}
-	listed := catalogRowOf(s).Items
-	i := slices.IndexFunc(listed, func(i control.ItemSummary) bool { return i.ItemName == of })
-	row := control.ItemRow{ItemSummary: listed[i], Policies: []control.PolicyRow{}, Limits: []string{}}
+	row := control.ItemRow{ItemSummary: summaryRow(kind, e.Address, e.Upstream, e.Where, e.Title, e.Description), Policies: []control.PolicyRow{}, Limits: []string{}}
 	if e.Description != nil {
 		row.Description = *e.Description
 	}
@@ -127,7 +130,7 @@ func itemRowOf(s *engine.Snapshot, of control.ItemName) (any, error) {
 			row.Arguments = append(row.Arguments, control.Argument{Name: a.Name, Description: a.Description, Required: a.Required})
 		}
 	} else {
-		row.Annotations = annotationsOf(s.Tool(of.Address).Metadata())
+		row.Annotations = annotationsOf(e.ReadOnly, e.Destructive, e.OpenWorld, e.Idempotent)
 	}
 	for _, p := range slices.Concat(e.Rules, e.ResultRules) {
 		row.Policies = append(row.Policies, control.PolicyRow{Name: p.Name, Place: placeIn(p.Where)})
@@ -145,22 +148,20 @@ func itemRowOf(s *engine.Snapshot, of control.ItemName) (any, error) {
 		row.Limits = append(row.Limits, limitText(l.Name, l.Rate.Calls, l.Rate.String(), l.Burst, l.Concurrency))
 	}
 	if e.Where.File != "" {
-		row.Source = s.Inside().Source(e.Where)
-		definitions := s.Inside().Definitions()
-		row.Grants = definitions.Grants(e.Where)
+		row.Source, row.Grants = serving.Source(e.Where), serving.Definitions.Grants(e.Where)
 	}
 	return row, nil
 }
 
 // annotationsOf returns the annotations of a tool as MCP names them; nil if there are none.
-func annotationsOf(m engine.Metadata) json.RawMessage {
+func annotationsOf(readOnly, destructive, openWorld *bool, idempotent bool) json.RawMessage {
 	set := map[string]bool{}
-	for name, value := range map[string]*bool{"readOnlyHint": m.ReadOnly, "destructiveHint": m.Destructive, "openWorldHint": m.OpenWorld} {
+	for name, value := range map[string]*bool{"readOnlyHint": readOnly, "destructiveHint": destructive, "openWorldHint": openWorld} {
 		if value != nil {
 			set[name] = *value
 		}
 	}
-	if m.Idempotent {
+	if idempotent {
 		set["idempotentHint"] = true
 	}
 	if len(set) == 0 {

@@ -113,14 +113,14 @@ func (o *runningServer) auditedCalls(ctx context.Context, q control.CallQuery) (
 		return nil, err
 	}
 	row := control.AuditRow{Calls: []control.CallRow{}}
-	path := o.server.Inside().AuditPath()
-	if path == "" {
+	log := o.server.Inside().AuditLog()
+	if log == nil {
 		row.Log = "the server writes no audit log"
 		return row, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, auditTime)
 	defer cancel()
-	next, err := audit.CallsBefore(ctx, o.env.resolve(path), q.Before, auditBytes, func(c *audit.Call) bool {
+	next, err := audit.CallsBefore(ctx, log.Path(), q.Before, auditBytes, func(c *audit.Call) bool {
 		found := auditRow(c)
 		if !matches(q, &found) {
 			return true

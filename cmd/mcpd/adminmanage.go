@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/engine"
-	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/auth/apikey"
 	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
@@ -178,12 +177,12 @@ func (o *runningServer) cancelTask(ctx context.Context, of control.TaskName) (an
 	if err != nil {
 		return nil, err
 	}
-	owner := identity.Principal{ID: of.Principal, Kind: identity.Kind(of.AuthKind), Issuer: of.Issuer, Agent: of.Agent}
+	owner := ownerOf(of)
 	task, err := store.Task(state.OwnerOf(owner), of.ID)
 	if err != nil {
 		return nil, err
 	}
-	err = o.server.Inside().RecordEvent("console.task_cancelled", map[string]string{"tool": task.Tool, "principal": of.Principal, "kind": of.AuthKind, "issuer": of.Issuer})
+	err = recordEvent(o.server, "console.task_cancelled", map[string]string{"tool": task.Tool, "principal": of.Principal, "kind": of.AuthKind, "issuer": of.Issuer})
 	if err == nil {
 		err = o.front.CancelTask(ctx, owner, of.ID)
 	}

@@ -11,8 +11,6 @@ import (
 	"github.com/mcpd/mcpd/internal/execution/pipeline"
 	"github.com/mcpd/mcpd/internal/ops/control"
 	"github.com/mcpd/mcpd/internal/ops/recent"
-	"github.com/mcpd/mcpd/policylang"
-	"github.com/mcpd/mcpd/serve"
 )
 
 // Bounds of a matrix.
@@ -35,7 +33,7 @@ func (o *runningServer) explain(ctx context.Context, of control.ExplainCall) (an
 	if hypothetical.Request.Arguments, err = tryArguments(kind, of.Arguments); err != nil {
 		return nil, err
 	}
-	explained, err := o.server.Inside().Explain(ctx, withoutArguments(hypothetical))
+	explained, err := o.server.Inside().Explain(ctx, hypothetical.WithoutArguments())
 	if err != nil {
 		return nil, err
 	}
@@ -54,24 +52,6 @@ func (o *runningServer) explain(ctx context.Context, of control.ExplainCall) (an
 	return row, nil
 }
 
-// withoutArguments marks the arguments of a call that has none as unknown. A template stands for
-// all its resources.
-func withoutArguments(h pipeline.HypotheticalCall) pipeline.HypotheticalCall {
-	r := &h.Request
-	if r.Arguments == nil && r.Kind != call.Resources {
-		h.Unknown = policylang.PartArgs
-	}
-	if r.Kind == call.Templates {
-		r.Kind = call.Resources
-	}
-	return h
-}
-
-// operator returns the local user who runs the server.
-func (o *runningServer) operator() identity.Principal {
-	return serve.LocalPrincipal(o.env.process.uid, o.env.process.username)
-}
-
 // matrix evaluates the policies of each item for each principal, for unknown arguments.
 func (o *runningServer) matrix(ctx context.Context, of control.MatrixQuery) (any, error) {
 	row := control.MatrixRow{Principals: of.Principals, Items: []control.ItemName{}, Cells: [][]control.MatrixCell{}}
@@ -87,7 +67,7 @@ func (o *runningServer) matrix(ctx context.Context, of control.MatrixQuery) (any
 			return nil, err
 		}
 	}
-	for kind, entries := range o.server.Snapshot().Inside().Catalog().Entries {
+	for kind, entries := range o.server.Inside().Catalog().Entries {
 		for _, e := range entries {
 			if len(row.Items) == matrixItems {
 				row.Truncated = true
@@ -98,7 +78,8 @@ func (o *runningServer) matrix(ctx context.Context, of control.MatrixQuery) (any
 				if err := ctx.Err(); err != nil {
 					return nil, context.Cause(ctx)
 				}
-				explained, err := o.server.Inside().Explain(ctx, withoutArguments(pipeline.HypotheticalCall{Request: call.Request{Kind: call.Kind(kind), Name: e.Address, Caller: caller}}))
+				cell := pipeline.HypotheticalCall{Request: call.Request{Kind: call.Kind(kind), Name: e.Address, Caller: caller}}
+				explained, err := o.server.Inside().Explain(ctx, cell.WithoutArguments())
 				if err != nil {
 					return nil, err
 				}
@@ -137,7 +118,7 @@ func (o *runningServer) principals() []identity.Principal {
 	ring.Start()
 	for _, c := range slices.Backward(ring.Last(recent.Size)) {
 		if c.Depth == 0 {
-			add(identity.Principal{ID: c.Principal, Kind: identity.Kind(c.AuthKind), Issuer: c.Issuer, Scopes: c.Scopes, Groups: c.Groups})
+			add(principalOfCall(&c))
 		}
 	}
 	now := o.env.now()
@@ -156,9 +137,4 @@ func (o *runningServer) principals() []identity.Principal {
 		}
 	}
 	return distinct
-}
-
-// samePrincipal reports whether two principals have the same identity and rights.
-func samePrincipal(a, b identity.Principal) bool {
-	return a.ID == b.ID && a.Kind == b.Kind && a.Issuer == b.Issuer && slices.Equal(a.Scopes, b.Scopes) && slices.Equal(a.Groups, b.Groups)
 }

@@ -110,10 +110,10 @@ func BenchmarkMatrix(b *testing.B) {
 	for i := range matrixItems + 1 {
 		fmt.Fprintf(&text, "tool \"t%04d\" {\n  input \"n\" { type = number }\n  run = \"return input.n;\"\n}\n", i)
 	}
-	text.WriteString("policy \"a\" {\n  deny = \"args.n > 7\"\n}\npolicy \"b\" {\n  deny = \"'x' in principal.groups\"\n}\n")
+	text.WriteString("policy \"a\" {\n  deny = \"args.n > 7\"\n  reason = \"r\"\n}\npolicy \"b\" {\n  deny = \"'x' in principal.groups\"\n  reason = \"r\"\n}\n")
 	dir := b.TempDir()
 	save(b, filepath.Join(dir, "t.hcl"), text.String())
-	s, err := engine.New(engine.Options{Files: engine.Files{Tools: engine.Dir(dir)}})
+	s, err := engine.New(engine.Options{Name: "b", Files: engine.Files{Tools: engine.Dir(dir)}})
 	if err != nil {
 		b.Fatal(err)
 	}

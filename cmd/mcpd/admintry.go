@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -17,59 +16,10 @@ import (
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/base/observe"
+	"github.com/mcpd/mcpd/internal/ops/audit"
 	"github.com/mcpd/mcpd/internal/ops/control"
 	"github.com/mcpd/mcpd/scripting"
 )
-
-// consoleListener is the listener in the source of a call from the console.
-const consoleListener = "console"
-
-// callerAs returns the caller of a call from the console: the operator, or another principal.
-func callerAs(operator identity.Principal, as control.As) (identity.Caller, error) {
-	c := identity.Caller{Principal: operator, Agent: identity.Agent{AgentID: "mcpd-console"}, Source: identity.Source{Listener: consoleListener}}
-	if as.Principal != nil {
-		c.Principal, c.Agent = *as.Principal, identity.Agent{AgentID: identity.AnonymousAgent}
-		if err := checkPrincipal(c.Principal); err != nil {
-			return c, err
-		}
-		c = c.Explicit()
-		p := &c.Principal
-		p.Scopes, p.Groups = append([]string{}, p.Scopes...), append([]string{}, p.Groups...)
-		if p.Claims == nil {
-			p.Claims = map[string]any{}
-		}
-	}
-	if as.Agent != nil {
-		size := 0
-		for name, value := range as.Agent.Metadata {
-			size += len(name) + len(value)
-		}
-		if len(as.Agent.Metadata) > identity.MetadataEntries || size > identity.MetadataBytes {
-			return c, fmt.Errorf("the metadata of an agent has at most %d entries and %d bytes", identity.MetadataEntries, identity.MetadataBytes)
-		}
-		c.Agent = identity.Agent{AgentID: as.Agent.AgentID, Model: as.Agent.Model, RequestID: as.Agent.RequestID, Metadata: as.Agent.Metadata}
-		c = c.Explicit()
-	}
-	var err error
-	c.Agent, err = c.Principal.Bind(c.Agent)
-	return c, err
-}
-
-// principalKinds are the kinds of principals.
-var principalKinds = []identity.Kind{identity.KindAnonymous, identity.KindLocal, identity.KindKey, identity.KindToken, identity.KindCertificate}
-
-// checkPrincipal rejects a principal that no authentication returns.
-func checkPrincipal(p identity.Principal) error {
-	switch {
-	case !slices.Contains(principalKinds, p.Kind):
-		return fmt.Errorf("unknown kind %.40q of a principal; use anonymous, local, key, jwt or mtls", string(p.Kind))
-	case (p.Kind == identity.KindAnonymous) != (p.ID == identity.Anonymous().ID):
-		return errors.New(`a principal has the kind anonymous if its id is "anonymous", and only then`)
-	case p.ID == "":
-		return errors.New("a principal needs an id")
-	}
-	return nil
-}
 
 // try begins a call from the console.
 func (o *runningServer) try(r control.Request) (any, error) {
@@ -114,8 +64,8 @@ func tryArguments(kind call.Kind, arguments json.RawMessage) (json.RawMessage, e
 	return arguments, engine.CheckArguments(arguments)
 }
 
-// tried is a call from the console. As a [call.Emitter] it sends the events of the call to the
-// client.
+// tried is a call from the console. As a [call.Emitter] and an [observe.StepReceiver] it sends
+// the events of the call to the client.
 type tried struct {
 	server   *engine.Server
 	conn     *control.Conn
@@ -132,11 +82,18 @@ func (t tried) authorize(caller *identity.Caller, impersonated bool) error {
 	}
 	p := &caller.Principal
 	caller.Agent.RequestID = cmp.Or(caller.Agent.RequestID, rand.Text())
-	err := t.server.Inside().RecordEvent("console.impersonated", map[string]string{
+	if err := recordEvent(t.server, "console.impersonated", map[string]string{
 		"operator": t.operator.ID, "principal": p.ID, "kind": string(p.Kind), "issuer": p.Issuer, "request_id": caller.Agent.RequestID,
-	})
-	if err != nil {
+	}); err != nil {
 		return errors.New("the server cannot write its audit log, so it makes no calls for other principals")
+	}
+	return nil
+}
+
+// recordEvent writes an event to the audit log, if there is one, and returns its error.
+func recordEvent(s *engine.Server, name string, attributes map[string]string) error {
+	if log := s.Inside().AuditLog(); log != nil {
+		return log.Event(audit.Event{Name: name, Attributes: attributes})
 	}
 	return nil
 }
@@ -156,12 +113,9 @@ func (t tried) run(ctx context.Context, request call.Request) {
 		<-closed
 	}()
 	request.Emit, request.Debug, request.Cancelled = t, true, cancelledBy
-	traced := observe.WithSteps(ctx, func(s observe.Step) {
-		t.send(control.TryEvent{Step: &control.TryStep{Name: s.Name, Began: s.Began.UTC(), DurationMS: milliseconds(s.Took), Failed: s.Failed, Depth: s.Depth}})
-	})
 	began := time.Now()
 	for {
-		result := t.server.Execute(traced, request)
+		result := t.server.Execute(ctx, request)
 		var invalid *answerError
 		if errors.As(context.Cause(ctx), &invalid) {
 			t.send(control.TryEvent{Error: invalid.Error()})
@@ -248,6 +202,11 @@ func (t tried) Progress(done float64, total *float64, message string) {
 // Log sends a log record of the script.
 func (t tried) Log(level, message string, fields json.RawMessage) {
 	t.send(control.TryEvent{Log: &control.TryLog{Level: level, Message: message, Fields: fields}})
+}
+
+// Step sends a step of the call that has ended.
+func (t tried) Step(s observe.Step) {
+	t.send(control.TryEvent{Step: &control.TryStep{Name: s.Name, Began: s.Began.UTC(), DurationMS: milliseconds(s.Took), Failed: s.Failed, Depth: s.Depth}})
 }
 
 // CloseStream does nothing: the client cannot reconnect.

@@ -24,6 +24,9 @@ type Step struct {
 // MaxSteps bounds the steps that the function of [WithSteps] gets.
 const MaxSteps = 1000
 
+// StepReceiver gets the steps of a call whose emitter implements it.
+type StepReceiver interface{ Step(Step) }
+
 type stepsKey struct{}
 
 // steps is the position in the spans of a call whose steps are wanted.
@@ -35,13 +38,14 @@ type steps struct {
 }
 
 // WithSteps returns a context for one call. emit is called with each of its first [MaxSteps] steps
-// when it ends, from any goroutine. A call in any other context costs nothing more.
+// when it ends, from any goroutine.
 func WithSteps(ctx context.Context, emit func(Step)) context.Context {
 	return context.WithValue(ctx, stepsKey{}, steps{emit: emit, count: new(atomic.Int64)})
 }
 
 // For returns the tracer for a call in a context: t, or a tracer that also records the steps of
-// [WithSteps].
+// [WithSteps]. Some contexts allocate when they are asked for a value, so that a call should not ask
+// if there can be none.
 func (t Tracer) For(ctx context.Context) Tracer {
 	if s, ok := ctx.Value(stepsKey{}).(steps); ok {
 		return Tracer{stepRecorder{t.recorder, s}}

@@ -81,17 +81,6 @@ func TestWithSteps_bound(t *testing.T) {
 	}
 }
 
-func TestTracerFor_allocations(t *testing.T) {
-	ctx := context.WithValue(t.Context(), spanKey{}, 1)
-	if n := testing.AllocsPerRun(100, func() {
-		if (observe.Tracer{}).For(ctx).Traces() {
-			t.Error("the call is traced")
-		}
-	}); n != 0 {
-		t.Errorf("%v allocations, want 0", n)
-	}
-}
-
 type spanKey struct{}
 
 // spanNames is a recorder of the names of spans, with those of their parents.

@@ -199,14 +199,14 @@ func (s Sources) Shown(problems diag.List) map[string][]byte {
 	return masked
 }
 
-// Block returns the source of the top-level block at a range, with secrets masked as in
-// [Sources.Shown]. It is empty if the range is in no block of these files.
-func (s Sources) Block(where diag.Range) string {
-	kind := hclfile.ToolsKind
-	if _, isConfig := s.others[where.File]; isConfig {
+// Source returns the source of the top-level block at a range in the files of the catalog, with
+// secrets masked as in [Sources.Shown]. It is empty if the range is in no block.
+func (c *Catalog) Source(where diag.Range) string {
+	sources, kind := c.base.sources, hclfile.ToolsKind
+	if _, isConfig := sources.others[where.File]; isConfig {
 		kind = hclfile.ConfigKind
 	}
-	content, _ := s.content(where.File)
+	content, _ := sources.content(where.File)
 	return hclfile.BlockSource(where.File, content, kind, where.Start.Byte)
 }
 
@@ -341,6 +341,9 @@ func (b *Builder) build(change Change, registered []*Item) Result {
 	}
 	if state.config.Incomplete { // scripts may refer to variables in blocks that could not be parsed
 		state.problems = slices.DeleteFunc(state.problems, func(d diag.Diagnostic) bool { return d.Code == "unknown-variable" })
+	}
+	if result.Base != nil {
+		result.Base.sources = result.Sources
 	}
 	result.Problems, result.FailedAuth, b.base = state.problems.Sort(), state.failedAuth, result.Base
 	b.lock, b.accepted, b.readAll = state.lock, state.accepted, false

@@ -34,6 +34,8 @@ type Base struct {
 	names         *names
 	// locked are the upstreams with tools in mcpd.lock.
 	locked []string
+	// sources are the files.
+	sources Sources
 }
 
 // linker links items, policies, limits and hooks into a catalog.

@@ -118,6 +118,8 @@ type telemetry struct {
 	// span is the span of the call; it does nothing without a tracer. script is the span of the
 	// handler while it runs.
 	span, script observe.Span
+	// steps reports that something receives the steps of the call, or of an enclosing one.
+	steps bool
 }
 
 // outcome says how the call ended, in addition to its result.

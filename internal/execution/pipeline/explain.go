@@ -82,6 +82,18 @@ type HypotheticalCall struct {
 	Result json.RawMessage
 }
 
+// WithoutArguments returns the call with unknown arguments, if it has none and needs some. A template
+// stands for all its resources.
+func (h HypotheticalCall) WithoutArguments() HypotheticalCall {
+	if h.Request.Arguments == nil && h.Request.Kind != call.Resources {
+		h.Unknown |= policylang.PartArgs
+	}
+	if h.Request.Kind == call.Templates {
+		h.Request.Kind = call.Resources
+	}
+	return h
+}
+
 // Verdict is the combined decision of all policies.
 type Verdict string
 

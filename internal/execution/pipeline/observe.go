@@ -27,7 +27,13 @@ func (x *execution) method() string {
 
 // trace starts the span of the call. The returned context carries the span.
 func (x *execution) trace(ctx context.Context) context.Context {
-	tracer := x.pipeline.options.Tracer.For(ctx)
+	tracer := x.pipeline.options.Tracer
+	if receiver, ok := x.req.Emit.(observe.StepReceiver); ok {
+		ctx, x.steps = observe.WithSteps(ctx, receiver.Step), true
+	}
+	if x.steps {
+		tracer = tracer.For(ctx)
+	}
 	if !tracer.Traces() {
 		return ctx
 	}

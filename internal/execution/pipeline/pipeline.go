@@ -77,8 +77,8 @@ type Options struct {
 	// Policies and Hooks are written in Go; they run in order.
 	Policies []Policy
 	Hooks    []Hook
-	// Metrics and Tracer are nil and zero together. With Metrics alone, nothing is traced. A call in
-	// the context of [observe.WithSteps] has spans in any case.
+	// Metrics and Tracer are nil and zero together. With Metrics alone, nothing is traced. A call
+	// whose emitter is an [observe.StepReceiver] has spans in any case.
 	Metrics observe.Metrics
 	Tracer  observe.Tracer
 	Logger  *slog.Logger

@@ -159,7 +159,7 @@ func (x *execution) callNested(ctx context.Context, request call.Request, d *dry
 	}
 	request.Cancelled = x.req.Cancelled
 	inner := x.pipeline.newExecution(x.catalog, request)
-	inner.audit, inner.dryRun, inner.cannotAsk, inner.approval.given = x.audit, d, x.cannotRequestInput(), approved
+	inner.audit, inner.steps, inner.dryRun, inner.cannotAsk, inner.approval.given = x.audit, x.steps, d, x.cannotRequestInput(), approved
 	leave, err := inner.position.Join(ctx, &x.position, x.policyName(), x.id)
 	if err != nil {
 		inner.rejectNested(ctx, err)

@@ -241,3 +241,36 @@ func withInput(schema string) Snapshot {
 	tool := definition.Tool{Name: "t", Input: json.RawMessage(schema), Call: definition.Call{Grant: grant.Set{}}}
 	return Snapshot{Config: &definition.Config{}, Files: []*definition.Definitions{{Tools: []definition.Tool{tool}}}}
 }
+
+// The grants of a definition are those that a new one adds.
+func TestGrants_words(t *testing.T) {
+	archive := txtar.Parse([]byte(`
+-- new/tools.d/t.hcl --
+tool "a" {
+  allow {
+    http "crm" {
+      hosts = ["crm.example.com:443"]
+      header "X-Key" { value = "hunter2" }
+    }
+    env { names = ["LANG", "TZ"] }
+    kv "seen" {}
+  }
+  run = "return 1;"
+}
+tool "b" {
+  run = "return 1;"
+}
+`))
+	s := sideOf(t, archive, "new")
+	tools := s.Files[0].Tools
+	want := []string{`http.crm (hosts "crm.example.com:443", methods "GET" "HEAD", paths "*")`, `http.crm header "x-key"`, `env (names "LANG" "TZ")`, `kv.seen (scope "tool")`}
+	if diff := cmp.Diff(want, s.Grants(tools[0].NameRange)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if got := s.Grants(tools[1].NameRange); got != nil {
+		t.Errorf("got %v", got)
+	}
+	if got := s.Grants(tools[0].Call.GrantRanges["http.crm"]); got != nil {
+		t.Errorf("a range that is no name: %v", got)
+	}
+}

@@ -195,6 +195,9 @@ func (l *Log) Intent(r *Record) error {
 // Strict reports whether results may be returned only after they are recorded.
 func (l *Log) Strict() bool { return l.o.Mode == Strict }
 
+// Path returns the path of the current file.
+func (l *Log) Path() string { return l.o.Path }
+
 // Outcome records the result of a call. In strict mode it returns when the record is
 // durable; after an error the caller must not get the result. In relaxed mode the only
 // error is [ErrClosed].
