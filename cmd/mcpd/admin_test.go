@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -242,4 +244,13 @@ func TestAdmin_hostileParams(t *testing.T) {
 		}
 	}
 	a.must(t, control.Catalog, nil, &control.CatalogRow{})
+}
+
+func TestAnswer_panic(t *testing.T) {
+	var log bytes.Buffer
+	o := &runningServer{logger: slog.New(slog.NewJSONHandler(&log, nil))} // without a server
+	got, err := o.answer(t.Context(), control.Request{Action: control.Catalog})
+	if got != nil || err == nil || !strings.Contains(err.Error(), "a bug in mcpd") || !strings.Contains(log.String(), `"action":"catalog"`) || !strings.Contains(log.String(), "catalogRowOf") {
+		t.Errorf("got %v, %v, and the log\n%s", got, err, &log)
+	}
 }

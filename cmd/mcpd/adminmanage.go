@@ -47,7 +47,7 @@ func (o *runningServer) pinRows() []control.PinRow {
 	return rows
 }
 
-// errIncomplete is the error of a change that nobody can have reviewed in the console.
+// errIncomplete is the error of a change that the console cannot show in full.
 var errIncomplete = errors.New("the change is too long to show in full; review it with mcpd lock diff --json, then accept it with mcpd lock accept --force")
 
 // digestOf identifies a change: the accepted and the listed definition.

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"regexp"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -47,7 +49,14 @@ type controlAnswer struct {
 	Diagnostics string          `json:"printed"`
 }
 
-func (o *runningServer) answer(ctx context.Context, r control.Request) (any, error) {
+// answer answers a request. A panic fails only this request.
+func (o *runningServer) answer(ctx context.Context, r control.Request) (result any, err error) {
+	defer func() {
+		if recover() != nil { // the value may quote a file
+			o.logger.Error("recover panic in control request", slog.String("action", string(r.Action)), slog.String("stack", string(debug.Stack())))
+			result, err = nil, errors.New("mcpd failed on this request, which is a bug in mcpd; the log has the stack")
+		}
+	}()
 	if row, ok, err := o.answerConsole(ctx, r); ok {
 		return row, err
 	}
