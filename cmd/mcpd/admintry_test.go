@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -287,5 +288,39 @@ func TestTry_cancel(t *testing.T) {
 	}
 	if calls := a.records(t, `"cancelled_by":"connection"`, "hang"); len(calls) != 1 {
 		t.Errorf("the log has %v", a.records(t, "hang"))
+	}
+}
+
+// A server with open streams shuts down: it completes running calls within its grace, and ends the
+// streams.
+func TestTry_shutdown(t *testing.T) {
+	t.Parallel()
+	a := newAdministered(t, "")
+	live := a.calls(t, control.CallQuery{})
+	var steps []string
+	asking := a.try(t, toolCall("ask", `{}`))
+	if e := nextEvent(t, asking, &steps); len(e.Ask) != 1 {
+		t.Fatalf("got %+v", e)
+	}
+	if row := nextCall(t, live); row.Outcome != "input_required" {
+		t.Errorf("got %+v", row)
+	}
+	if err := a.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.cmd.Wait(); err != nil {
+		t.Errorf("the server exited with %v", err)
+	}
+	if err := live.Receive(&control.CallRow{}); err == nil {
+		t.Error("the stream of calls outlived the server")
+	}
+	for {
+		var e control.TryEvent
+		if err := asking.Receive(&e); err != nil {
+			break
+		}
+		if e.Result != nil {
+			t.Errorf("the waiting call got %+v", e.Result)
+		}
 	}
 }
