@@ -90,7 +90,7 @@ var testDoors = []string{
 	"github.com/google/go-cmp", "go.uber.org/goleak", "github.com/jackc/pgx",
 	"github.com/rogpeppe/go-internal", "golang.org/x/tools/txtar",
 	"github.com/modelcontextprotocol/go-sdk", "github.com/gorilla/websocket", "github.com/santhosh-tekuri/jsonschema",
-	"github.com/google/go-containerregistry/pkg/registry",
+	"github.com/google/go-containerregistry/pkg/registry", "golang.org/x/net/html",
 }
 
 // TestLayout_imports reads every Go file itself instead of using the go tool, so a

@@ -22,6 +22,7 @@ var principalMakers = map[string]string{
 	"internal/ops/tooltest/tooltest.go": "creates the caller of a test block",
 	"cmd/mcpd/explainflags.go":          "describes a hypothetical caller",
 	"cmd/mcpd/admincaller.go":           "makes calls of the console for other principals, which are audited",
+	"internal/ops/console/caller.go":    "describes the caller that the operator chooses; the server decides",
 }
 
 // TestPrincipals_onlyAuthn finds principals created or changed elsewhere.

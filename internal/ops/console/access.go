@@ -1,0 +1,165 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/ops/control"
+)
+
+// token is a stored OAuth token in the response to [control.Tokens]. The console never has its value.
+type token struct {
+	Secret    string    `json:"secret"`
+	Principal string    `json:"principal"`
+	Kind      string    `json:"kind"`
+	Issuer    string    `json:"issuer"`
+	Given     time.Time `json:"given"`
+	Until     time.Time `json:"until"`
+}
+
+// tokens is the response to [control.Tokens] and [control.DropTokens].
+type tokens struct {
+	Tokens  []token `json:"tokens"`
+	Failure string  `json:"failure"`
+}
+
+// maxAccess is the number of rows of each list of the page.
+const maxAccess = 200
+
+// accessBody is the data of the page of access.
+type accessBody struct {
+	Keys                               []control.KeyRow
+	Tokens                             []token
+	Tasks                              []control.TaskRow
+	KeysError, TokensError, TasksError string
+	MoreKeys, MoreTokens, MoreTasks    int
+}
+
+// access lists API keys, stored tokens and tasks.
+func (c *Console) access(w http.ResponseWriter, r *http.Request) {
+	var b accessBody
+	if err := c.do(r, control.Keys, nil, &b.Keys); err != nil {
+		b.KeysError = err.Error()
+	}
+	var stored tokens
+	if _, err := c.ask(r, control.Request{Action: control.Tokens}, &stored); err != nil {
+		b.TokensError = err.Error()
+	}
+	b.Tokens = stored.Tokens
+	if err := c.do(r, control.Tasks, nil, &b.Tasks); err != nil {
+		b.TasksError = err.Error()
+	}
+	b.Keys, b.MoreKeys = atMost(b.Keys, maxAccess)
+	b.Tokens, b.MoreTokens = atMost(b.Tokens, maxAccess)
+	b.Tasks, b.MoreTasks = atMost(b.Tasks, maxAccess)
+	c.show(w, r, http.StatusOK, "access", "Access", "/access", b)
+}
+
+// atMost returns the first n elements of a list, and the number of others.
+func atMost[T any](all []T, n int) ([]T, int) {
+	n = min(n, len(all))
+	return all[:n], len(all) - n
+}
+
+// action is something that the console does after a confirmation. The parameters of its address name
+// its object.
+type action struct {
+	Title, Question, Button string
+	Section                 string
+	names                   []string // of the parameters
+	do                      func(c *Console, r *http.Request, q url.Values) error
+}
+
+// actions are the actions by their name in the address.
+var actions = map[string]action{
+	"accept": {
+		"Accept a tool", "The server will serve the tool as the upstream server offers it now.", "Accept the tool", "/upstreams", []string{"upstream", "tool", "digest"},
+		func(c *Console, r *http.Request, q url.Values) error {
+			return c.do(r, control.Accept, control.PinName{Upstream: q.Get("upstream"), Tool: q.Get("tool"), Digest: q.Get("digest")}, new(any))
+		},
+	},
+	"revoke_key": {
+		"Revoke an API key", "Requests with this key will be refused. This cannot be undone.", "Revoke the key", "/access", []string{"auth", "id"},
+		func(c *Console, r *http.Request, q url.Values) error {
+			return c.do(r, control.RevokeKey, control.KeyName{Auth: q.Get("auth"), ID: q.Get("id")}, new(any))
+		},
+	},
+	"drop_token": {
+		"Drop a token", "The principal must authorize mcpd again. The authorization server is not notified.", "Drop the token", "/access", []string{"secret", "principal", "kind", "issuer"},
+		func(c *Console, r *http.Request, q url.Values) error {
+			var dropped tokens
+			_, err := c.ask(r, control.Request{Action: control.DropTokens, TokenFilter: control.TokenFilter{Secret: q.Get("secret"), Principal: q.Get("principal"), Kind: q.Get("kind"), Issuer: q.Get("issuer")}}, &dropped)
+			return err
+		},
+	},
+	"cancel": {
+		"Cancel a task", "The task ends without a result.", "Cancel the task", "/access", []string{"principal", "auth_kind", "issuer", "id"},
+		func(c *Console, r *http.Request, q url.Values) error {
+			return c.do(r, control.CancelTask, control.TaskName{Principal: q.Get("principal"), AuthKind: q.Get("auth_kind"), Issuer: q.Get("issuer"), ID: q.Get("id")}, new(any))
+		},
+	},
+}
+
+// confirmBody is the data of the page that asks for a confirmation.
+type confirmBody struct {
+	action
+	CSRF    string
+	Address string // of the form
+	Rows    [][2]string
+	Change  string // what the upstream server changed
+}
+
+// confirm asks whether to do something.
+func (c *Console) confirm(w http.ResponseWriter, r *http.Request) {
+	a, known := actions[r.PathValue("action")]
+	if !known {
+		http.NotFound(w, r)
+		return
+	}
+	query := r.URL.Query()
+	b := confirmBody{action: a}
+	if s := c.sessionOf(r); s != nil {
+		b.CSRF = s.csrf
+	}
+	pairs := []string{}
+	for _, name := range a.names {
+		pairs = append(pairs, name, query.Get(name))
+		if value := query.Get(name); value != "" {
+			b.Rows = append(b.Rows, [2]string{name, value})
+		}
+	}
+	b.Address = link(r.URL.Path, pairs...)
+	if r.PathValue("action") == "accept" { // nothing is accepted unseen
+		var pins []control.PinRow
+		if err := c.do(r, control.Pins, nil, &pins); err != nil {
+			c.fail(w, r, a.Section, err)
+			return
+		}
+		for _, p := range pins {
+			if p.PinName == (control.PinName{Upstream: query.Get("upstream"), Tool: query.Get("tool"), Digest: query.Get("digest")}) {
+				b.Change = p.Change
+			}
+		}
+		if b.Change == "" {
+			c.problem(w, r, http.StatusNotFound, a.Section, "The tool has changed", "The upstream server offers it differently now, or it was accepted. Look at the page of upstream servers again.")
+			return
+		}
+	}
+	c.show(w, r, http.StatusOK, "confirm", a.Title, a.Section, b)
+}
+
+// perform does what was confirmed.
+func (c *Console) perform(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("action")
+	a, known := actions[name]
+	if !known {
+		http.NotFound(w, r)
+		return
+	}
+	if err := a.do(c, r, r.URL.Query()); err != nil {
+		c.fail(w, r, a.Section, err)
+		return
+	}
+	http.Redirect(w, r, link(a.Section, "done", name), http.StatusSeeOther)
+}

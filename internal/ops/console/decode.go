@@ -1,0 +1,178 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// decodeForm decodes a posted form by the schema of a document. invalid reports text that is no
+// value of its field.
+func decodeForm(document json.RawMessage, posted url.Values) (value any, invalid bool) {
+	d := formDecoder{formBuilder: formBuilder{schemas: newSchemas(document), posted: posted}}
+	value, present := d.value("", document, true, 0)
+	if !present {
+		value = map[string]any{}
+	}
+	return value, d.invalid
+}
+
+type formDecoder struct {
+	formBuilder
+	invalid bool
+}
+
+// value decodes the value of a schema. present is false for an optional value that was left empty.
+func (d *formDecoder) value(pointer string, j json.RawMessage, required bool, depth int) (value any, present bool) {
+	s, text := d.parse(j), strings.ReplaceAll(d.posted.Get("arg"+pointer), "\r\n", "\n")
+	if d.count++; d.count > maxFields || depth > maxDepth {
+		return d.json(text)
+	}
+	if values, _ := d.values(s); values != nil {
+		return d.selected(values, text)
+	}
+	if branches := s.branches(); branches != nil {
+		return d.value(pointer, d.merge(s, branches[d.chosen(pointer, s, branches, nil)]), required, depth+1)
+	}
+	switch s.kind() {
+	case "object":
+		if s.Properties == nil {
+			break
+		}
+		object := map[string]any{}
+		for _, p := range s.Properties {
+			if v, ok := d.value(pointed(pointer, p.Name), p.Value, slices.Contains(s.Required, p.Name), depth+1); ok {
+				object[p.Name] = v
+			}
+		}
+		return object, required || len(object) > 0
+	case "array":
+		if !isObject(s.Items) {
+			break
+		}
+		n, _ := strconv.Atoi(d.posted.Get("len" + pointer))
+		list := []any{}
+		for i := range max(0, min(n, maxFields)) {
+			v, _ := d.value(pointed(pointer, strconv.Itoa(i)), s.Items, true, depth+1)
+			list = append(list, v)
+		}
+		return list, required || len(list) > 0
+	case "string":
+		return text, text != "" || required
+	case "number", "integer":
+		text = strings.TrimSpace(text)
+		if number, ok := decodeJSON([]byte(text)).(json.Number); ok {
+			return number, true
+		}
+		return d.bad(text)
+	case "boolean":
+		return d.selected([]json.RawMessage{[]byte("true"), []byte("false")}, text)
+	}
+	return d.json(text)
+}
+
+// selected returns the value with an index.
+func (d *formDecoder) selected(values []json.RawMessage, text string) (any, bool) {
+	if i, err := strconv.Atoi(text); err == nil && i >= 0 && i < len(values) {
+		return decodeJSON(values[i]), true
+	}
+	return nil, false
+}
+
+func (d *formDecoder) json(text string) (any, bool) {
+	if text = strings.TrimSpace(text); text == "" {
+		return nil, false
+	}
+	if !json.Valid([]byte(text)) {
+		return d.bad(text)
+	}
+	return decodeJSON([]byte(text)), true
+}
+
+// bad returns typed text that does not fit, unless it is empty.
+func (d *formDecoder) bad(text string) (any, bool) {
+	if text == "" {
+		return nil, false
+	}
+	d.invalid = true
+	return invalidText(text), true
+}
+
+// decodeJSON decodes JSON with exact numbers; nil if it is no JSON.
+func decodeJSON(j []byte) any {
+	d := json.NewDecoder(bytes.NewReader(j))
+	d.UseNumber()
+	var value any
+	if d.Decode(&value) != nil {
+		return nil
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil
+	}
+	return value
+}
+
+// isObject reports whether JSON is an object.
+func isObject(j json.RawMessage) bool { return len(j) > 0 && bytes.TrimSpace(j)[0] == '{' }
+
+// sameJSON reports whether a decoded value equals JSON.
+func sameJSON(value any, j json.RawMessage) bool {
+	a, errA := json.Marshal(value)
+	b, errB := json.Marshal(decodeJSON(j))
+	return errA == nil && errB == nil && bytes.Equal(a, b)
+}
+
+// edit changes a value as a button of a form says: add/POINTER adds an entry to a list, and
+// remove/POINTER removes one.
+func edit(value any, action string) any {
+	verb, pointer, _ := strings.Cut(action, "/")
+	var path []string
+	for part := range strings.SplitSeq(pointer, "/") {
+		path = append(path, strings.ReplaceAll(strings.ReplaceAll(part, "~1", "/"), "~0", "~"))
+	}
+	switch verb {
+	case "add":
+		return change(value, path, func(v any) any {
+			list, _ := v.([]any)
+			if len(list) >= maxFields {
+				return list
+			}
+			return append(slices.Clone(list), nil)
+		})
+	case "remove":
+		last := len(path) - 1
+		return change(value, path[:last], func(v any) any {
+			list, _ := v.([]any)
+			if i, err := strconv.Atoi(path[last]); err == nil && i >= 0 && i < len(list) {
+				return slices.Delete(slices.Clone(list), i, i+1)
+			}
+			return v
+		})
+	}
+	return value
+}
+
+// change returns a value in which the value at a path is replaced. It creates objects on the way.
+func change(value any, path []string, with func(any) any) any {
+	if len(path) == 0 {
+		return with(value)
+	}
+	switch v := value.(type) {
+	case []any:
+		if i, err := strconv.Atoi(path[0]); err == nil && i >= 0 && i < len(v) {
+			v[i] = change(v[i], path[1:], with)
+		}
+		return v
+	case map[string]any:
+		v[path[0]] = change(v[path[0]], path[1:], with)
+		return v
+	case nil:
+		return map[string]any{path[0]: change(nil, path[1:], with)}
+	}
+	return value
+}

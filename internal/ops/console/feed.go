@@ -1,0 +1,295 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/ops/control"
+)
+
+// Bounds of the feed.
+const (
+	maxFeed     = 2000
+	askedFeed   = 1000 // recent calls when the stream begins
+	feedBackoff = time.Second
+	// The charts have a point for each bucket of the last seriesBuckets.
+	seriesBucket  = 10 * time.Second
+	seriesBuckets = 90
+)
+
+// feed has the latest calls of the server. It reads one stream, from the first page that needs it
+// until the console is closed, and begins a new one when the stream ends.
+type feed struct {
+	// fixed at creation
+	ctx     context.Context
+	backend Backend
+	now     func() time.Time
+	begin   sync.Once
+	busy    sync.WaitGroup
+
+	// guarded by mu
+	mu      sync.Mutex
+	calls   []numbered // oldest first
+	known   map[string]bool
+	last    uint64
+	problem string        // why there is no stream; "" if there is one
+	changed chan struct{} // closed at the next change
+}
+
+// numbered is a call with its number in the feed.
+type numbered struct {
+	N uint64
+	control.CallRow
+}
+
+func newFeed(ctx context.Context, b Backend, now func() time.Time) *feed {
+	return &feed{ctx: ctx, backend: b, now: now, known: map[string]bool{}, changed: make(chan struct{}), problem: "connecting"}
+}
+
+// close waits until the stream has ended. The context of the feed must be done.
+func (f *feed) close() {
+	f.begin.Do(func() {}) // no stream begins later
+	f.busy.Wait()
+}
+
+// start begins to read the stream, with the values of a context.
+func (f *feed) start(ctx context.Context) {
+	f.begin.Do(func() {
+		ctx := withEnd(ctx, f.ctx)
+		f.busy.Go(func() {
+			for f.ctx.Err() == nil {
+				err := f.read(ctx)
+				f.mu.Lock()
+				f.problem = err.Error()
+				if errors.Is(err, io.EOF) {
+					f.problem = "the server ended the stream"
+				}
+				f.notify()
+				f.mu.Unlock()
+				select {
+				case <-f.ctx.Done():
+				case <-time.After(feedBackoff):
+				}
+			}
+		})
+	})
+}
+
+// withEnd returns a context with the values of one and the end of another.
+func withEnd(values, end context.Context) context.Context {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(values))
+	context.AfterFunc(end, cancel)
+	return ctx
+}
+
+// read reads one stream until it ends.
+func (f *feed) read(ctx context.Context) error {
+	request, err := control.NewRequest(control.Calls, control.CallQuery{Limit: askedFeed})
+	if err != nil {
+		return err
+	}
+	stream, err := f.backend.Open(ctx, request)
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	defer context.AfterFunc(ctx, func() { _ = stream.Close() })()
+	f.mu.Lock()
+	f.problem = ""
+	f.notify()
+	f.mu.Unlock()
+	for {
+		var row control.CallRow
+		if err := stream.Receive(&row); err != nil {
+			return err
+		}
+		f.add(row)
+	}
+}
+
+// add adds a call, unless an earlier stream had it.
+func (f *feed) add(row control.CallRow) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.known[row.CallID] {
+		return
+	}
+	f.known[row.CallID] = true
+	f.last++
+	f.calls = append(f.calls, numbered{f.last, row})
+	if len(f.calls) > maxFeed {
+		delete(f.known, f.calls[0].CallID)
+		f.calls = slices.Delete(f.calls, 0, 1)
+	}
+	f.notify()
+}
+
+// notify wakes all waiters; mu is held.
+func (f *feed) notify() {
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// after returns the calls after a number, oldest first, and a channel that is closed at the next
+// change. problem says why calls are missing.
+func (f *feed) after(n uint64) (calls []numbered, problem string, changed <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at, _ := slices.BinarySearchFunc(f.calls, n+1, func(c numbered, n uint64) int {
+		if c.N < n {
+			return -1
+		}
+		return int(min(c.N-n, 1))
+	})
+	return slices.Clone(f.calls[at:]), f.problem, f.changed
+}
+
+// find returns a call, and the calls of its tree.
+func (f *feed) find(id string) (found *control.CallRow, tree []control.CallRow) {
+	calls, _, _ := f.after(0)
+	for i := range calls {
+		if calls[i].CallID == id {
+			found = &calls[i].CallRow
+		}
+	}
+	if found == nil {
+		return nil, nil
+	}
+	root := found.RootID
+	if root == "" {
+		root = id
+	}
+	for _, c := range calls {
+		if c.CallID == root || c.RootID == root {
+			tree = append(tree, c.CallRow)
+		}
+	}
+	slices.SortStableFunc(tree, func(a, b control.CallRow) int { return a.Depth - b.Depth })
+	return found, tree
+}
+
+// outcome groups the outcomes of calls.
+type outcome string
+
+const (
+	succeeded outcome = "ok"
+	waiting   outcome = "waiting"
+	denied    outcome = "denied"
+	failed    outcome = "failed"
+)
+
+// outcomeOf returns the group of an outcome in a [control.CallRow].
+func outcomeOf(code string) outcome {
+	switch code {
+	case "ok", "rehearsed":
+		return succeeded
+	case "input_required":
+		return waiting
+	case "POLICY_DENIED":
+		return denied
+	}
+	return failed
+}
+
+// summary describes the calls of the last minutes: as numbers, and as series for charts.
+type summary struct {
+	Minutes            int
+	OK, Denied, Failed int
+	P50, P95           float64
+	Refusals           []refusal
+	series             series
+}
+
+// Calls is the number of all calls.
+func (s summary) Calls() int { return s.OK + s.Denied + s.Failed }
+
+// refusal counts the calls that a policy or limit refused.
+type refusal struct {
+	By    string
+	Calls int
+}
+
+// series are the columns of the charts: time in seconds, calls by outcome, and latency in
+// milliseconds, which is null without calls.
+type series struct {
+	Time   []int64    `json:"time"`
+	OK     []int      `json:"ok"`
+	Denied []int      `json:"denied"`
+	Failed []int      `json:"failed"`
+	P50    []*float64 `json:"p50"`
+	P95    []*float64 `json:"p95"`
+}
+
+// summary returns the summary of the calls until now.
+func (f *feed) summary() summary {
+	calls, _, _ := f.after(0)
+	end := f.now().Truncate(seriesBucket).Add(seriesBucket)
+	begin := end.Add(-seriesBuckets * seriesBucket)
+	s := summary{Minutes: int((seriesBuckets * seriesBucket).Minutes()), series: series{
+		Time: make([]int64, seriesBuckets), OK: make([]int, seriesBuckets), Denied: make([]int, seriesBuckets), Failed: make([]int, seriesBuckets),
+		P50: make([]*float64, seriesBuckets), P95: make([]*float64, seriesBuckets),
+	}}
+	for i := range s.series.Time {
+		s.series.Time[i] = begin.Add(time.Duration(i) * seriesBucket).Unix()
+	}
+	var all []float64
+	latencies, refusals := make([][]float64, seriesBuckets), map[string]int{}
+	for _, c := range calls {
+		i := int(c.Time.Sub(begin) / seriesBucket)
+		if c.Time.Before(begin) || i >= seriesBuckets {
+			continue
+		}
+		switch outcomeOf(c.Outcome) {
+		case succeeded, waiting:
+			s.OK++
+			s.series.OK[i]++
+		case denied:
+			s.Denied++
+			s.series.Denied[i]++
+			refusals[c.DeniedBy]++
+		case failed:
+			s.Failed++
+			s.series.Failed[i]++
+		}
+		latencies[i], all = append(latencies[i], c.DurationMS), append(all, c.DurationMS)
+	}
+	for i, l := range latencies {
+		if len(l) > 0 {
+			p50, p95 := quantiles(l)
+			s.series.P50[i], s.series.P95[i] = &p50, &p95
+		}
+	}
+	s.P50, s.P95 = quantiles(all)
+	for by, n := range refusals {
+		s.Refusals = append(s.Refusals, refusal{by, n})
+	}
+	slices.SortFunc(s.Refusals, func(a, b refusal) int {
+		if a.Calls != b.Calls {
+			return b.Calls - a.Calls
+		}
+		return strings.Compare(a.By, b.By)
+	})
+	s.Refusals = s.Refusals[:min(len(s.Refusals), 8)]
+	return s
+}
+
+// JSON returns the series for the charts.
+func (s summary) JSON() (string, error) {
+	encoded, err := json.Marshal(s.series)
+	return string(encoded), err
+}
+
+// quantiles sorts durations and returns their median and 95th percentile, 0 without durations.
+func quantiles(ms []float64) (p50, p95 float64) {
+	if len(ms) == 0 {
+		return 0, 0
+	}
+	slices.Sort(ms)
+	return ms[len(ms)/2], ms[min(len(ms)-1, len(ms)*95/100)]
+}

@@ -1,0 +1,295 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A form is made from a schema and a value, and a posted form is decoded into a value by the same
+// schema. Inputs are named by the JSON pointer of their value:
+//
+//	arg/customer/name   the text of a value, or the index of a value of an enumeration
+//	len/lines           the number of entries of a list
+//	choice/target       the index of an alternative
+//
+// A value is decoded JSON with json.Number, or [invalidText] that was typed where it does not fit.
+
+// invalidText is typed text that is no value of its field.
+type invalidText string
+
+// form is a form in a page.
+type form struct {
+	Scope  string  // the prefix of the names of its inputs
+	Raw    bool    // the arguments are typed as JSON
+	Text   string  // the JSON if so
+	Error  string  // of the JSON
+	Only   bool    // the schema has no form
+	Fields []field // of the object
+}
+
+// field is a field of a form.
+type field struct {
+	Scope    string // as of the form
+	Pointer  string // of the value
+	Label    string
+	Text     string // description
+	Hints    []string
+	Required bool
+	Error    string
+	// Widget is line, area, number, select, json, object, list or choice.
+	Widget  string
+	Value   string
+	Options []fieldOption
+	Fields  []field // of an object, the entries of a list, or the chosen alternative
+	Entry   bool    // is an entry of a list
+}
+
+// fieldOption is an option of a select.
+type fieldOption struct {
+	Value, Name string
+	Selected    bool
+}
+
+// ID is the id of the element of a field.
+func (f field) ID() string { return "f" + url.QueryEscape(f.Scope+f.Pointer) }
+
+// pointed returns the pointer of a member.
+func pointed(pointer, name string) string {
+	return pointer + "/" + strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
+}
+
+// formOf returns the form of a document, filled in with a value. scope is the prefix of the names of
+// its inputs. posted is the form that has the choices; nil if none was posted.
+func formOf(scope string, document json.RawMessage, value any, posted url.Values) form {
+	b := formBuilder{scope: scope, schemas: newSchemas(document), posted: posted, initial: value == nil}
+	top := b.field("", "", document, true, value, 0)
+	if top.Widget != "object" && top.Widget != "choice" || b.size > maxNames || b.count > maxFields {
+		return form{Scope: scope, Raw: true, Only: len(document) > 0, Text: textOf(value)}
+	}
+	if top.Widget == "choice" {
+		return form{Scope: scope, Fields: []field{top}}
+	}
+	return form{Scope: scope, Fields: top.Fields}
+}
+
+// rawForm returns a form for JSON.
+func rawForm(text, problem string) form { return form{Raw: true, Text: text, Error: problem} }
+
+// textOf returns a value as JSON for people; {} without one.
+func textOf(value any) string {
+	if value == nil {
+		return "{}"
+	}
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return "{}" // cannot happen: it is decoded JSON
+	}
+	return prettyJSON(encoded)
+}
+
+type formBuilder struct {
+	schemas
+	scope   string
+	posted  url.Values
+	initial bool // use the defaults of the schema
+	count   int
+	size    int // of the names of all inputs
+}
+
+// maxNames bounds the names of all inputs of a form, and maxOptions the values of an enumeration.
+const (
+	maxNames   = 64 << 10
+	maxOptions = 500
+)
+
+// field returns the field of a schema for a value; nil means that there is none.
+func (b *formBuilder) field(pointer, label string, j json.RawMessage, required bool, value any, depth int) field {
+	s := b.parse(j)
+	b.count++
+	if b.size += len(pointer); b.count > maxFields || depth > maxDepth || b.size > maxNames {
+		return field{Scope: b.scope, Pointer: pointer, Label: label, Widget: "json", Required: required}
+	}
+	if value == nil && b.initial && s.Default != nil && len(s.Default) <= maxText {
+		value = decodeJSON(s.Default)
+	}
+	f := field{Scope: b.scope, Pointer: pointer, Label: label, Text: s.Description, Hints: s.hints(), Required: required}
+	if f.Text == "" {
+		f.Text = s.Title
+	}
+	if bad, ok := value.(invalidText); ok {
+		f.Value, f.Error = string(bad), "This text is not a valid value."
+	}
+	if values, names := b.values(s); values != nil {
+		return f.enumeration(values, names, value)
+	}
+	if branches := s.branches(); branches != nil {
+		f.Widget = "choice"
+		at := b.chosen(pointer, s, branches, value)
+		for i, branch := range branches {
+			name := b.parse(branch).Title
+			if name == "" {
+				name = fmt.Sprintf("choice %d", i+1)
+				if kind := b.parse(branch).kind(); kind != "" {
+					name += ": " + kind
+				}
+			}
+			f.Options = append(f.Options, fieldOption{strconv.Itoa(i), name, i == at})
+		}
+		f.Fields = []field{b.field(pointer, "", b.merge(s, branches[at]), required, value, depth+1)}
+		return f
+	}
+	switch s.kind() {
+	case "object":
+		if s.Properties == nil {
+			break
+		}
+		f.Widget = "object"
+		object, _ := value.(map[string]any)
+		for _, p := range s.Properties {
+			f.Fields = append(f.Fields, b.field(pointed(pointer, p.Name), p.Name, p.Value, slices.Contains(s.Required, p.Name), object[p.Name], depth+1))
+		}
+		return f
+	case "array":
+		if !isObject(s.Items) {
+			break
+		}
+		f.Widget = "list"
+		list, _ := value.([]any)
+		for i, entry := range list {
+			if b.count > maxFields {
+				break
+			}
+			e := b.field(pointed(pointer, strconv.Itoa(i)), fmt.Sprintf("%s %d", label, i+1), s.Items, true, entry, depth+1)
+			e.Entry = true
+			f.Fields = append(f.Fields, e)
+		}
+		return f
+	case "string":
+		if text, ok := value.(string); ok {
+			f.Value = text
+		}
+		f.Widget = "line"
+		if s.MaxLength == nil && s.Format == "" || s.MaxLength != nil && *s.MaxLength > 200 || strings.Contains(f.Value, "\n") {
+			f.Widget = "area"
+		}
+		return f
+	case "number", "integer":
+		if number, ok := value.(json.Number); ok {
+			f.Value = number.String()
+		}
+		f.Widget = "number"
+		return f
+	case "boolean":
+		return f.enumeration([]json.RawMessage{[]byte("true"), []byte("false")}, []string{"true", "false"}, value)
+	}
+	f.Widget = "json"
+	if _, bad := value.(invalidText); !bad && value != nil {
+		f.Value = textOf(value)
+	}
+	return f
+}
+
+// enumeration makes a field a select of values.
+func (f field) enumeration(values []json.RawMessage, names []string, value any) field {
+	f.Widget = "select"
+	for i, v := range values {
+		f.Options = append(f.Options, fieldOption{strconv.Itoa(i), names[i], value != nil && sameJSON(value, v)})
+	}
+	return f
+}
+
+// chosen returns the index of the alternative of a value: the posted one, or the first that fits.
+func (b *formBuilder) chosen(pointer string, s schema, branches []json.RawMessage, value any) int {
+	if at, err := strconv.Atoi(b.posted.Get("choice" + pointer)); err == nil && at >= 0 && at < len(branches) {
+		return at
+	}
+	for i, branch := range branches {
+		if value != nil && b.fits(b.parse(branch).over(s), value) {
+			return i
+		}
+	}
+	return 0
+}
+
+// fits reports whether a value may be one of a schema, by its type and constant members.
+func (b *formBuilder) fits(s schema, value any) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, p := range s.Properties {
+			if member, ok := v[p.Name]; ok {
+				if values, _ := b.values(b.parse(p.Value)); values != nil && !slices.ContainsFunc(values, func(j json.RawMessage) bool { return sameJSON(member, j) }) {
+					return false
+				}
+			}
+		}
+		for name := range v {
+			if !slices.ContainsFunc(s.Properties, func(m member) bool { return m.Name == name }) {
+				return false
+			}
+		}
+		return s.kind() == "object"
+	case []any:
+		return s.kind() == "array"
+	case string:
+		return s.kind() == "string"
+	case json.Number:
+		return s.kind() == "number" || s.kind() == "integer"
+	case bool:
+		return s.kind() == "boolean"
+	}
+	return false
+}
+
+// merge returns the schema of an alternative with the properties beside it.
+func (s schemas) merge(base schema, branch json.RawMessage) json.RawMessage {
+	b := s.parse(branch)
+	if base.Properties == nil && (base.Type == nil || b.Type != nil) {
+		return branch
+	}
+	base.OneOf, base.AnyOf, base.AllOf, base.Default, base.Ref = nil, nil, nil, nil, ""
+	merged := b.over(base)
+	merged.Ref, merged.AllOf = "", nil
+	return merged.json()
+}
+
+// json encodes a schema. The order of its properties is that of s.
+func (s schema) json() json.RawMessage {
+	properties := bytes.NewBufferString("{")
+	for i, p := range s.Properties {
+		name, _ := json.Marshal(p.Name) // strings always encode
+		if i > 0 {
+			properties.WriteByte(',')
+		}
+		fmt.Fprintf(properties, "%s:%s", name, p.Value)
+	}
+	properties.WriteByte('}')
+	all := map[string]any{"required": append([]string{}, s.Required...)}
+	set := func(name string, value any, isSet bool) {
+		if isSet {
+			all[name] = value
+		}
+	}
+	set("type", []string(s.Type), s.Type != nil)
+	set("title", s.Title, s.Title != "")
+	set("description", s.Description, s.Description != "")
+	set("properties", json.RawMessage(properties.Bytes()), s.Properties != nil)
+	set("items", s.Items, s.Items != nil)
+	set("const", s.Const, s.Const != nil)
+	set("enum", s.Enum, s.Enum != nil)
+	set("oneOf", s.OneOf, s.OneOf != nil)
+	set("anyOf", s.AnyOf, s.AnyOf != nil)
+	set("format", s.Format, s.Format != "")
+	set("maxLength", s.MaxLength, s.MaxLength != nil)
+	set("minimum", s.Minimum, s.Minimum != "")
+	set("maximum", s.Maximum, s.Maximum != "")
+	encoded, err := json.Marshal(all)
+	if err != nil {
+		return json.RawMessage("{}") // a part that is not JSON
+	}
+	return encoded
+}

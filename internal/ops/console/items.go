@@ -1,0 +1,229 @@
+package console
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/mcpd/mcpd/internal/ops/control"
+)
+
+// pageItems is the number of items of a page of the list.
+const pageItems = 100
+
+// itemsBody is the data of the list of items.
+type itemsBody struct {
+	Query, Kind    string
+	Kinds          []string
+	Items          []control.ItemSummary
+	From, To       int // the first and last one shown, from 1
+	Found, All     int
+	Previous, Next string // links
+}
+
+// itemKinds are the kinds of items.
+var itemKinds = []string{"tool", "resource", "template", "prompt"}
+
+// items lists the items that match a search.
+func (c *Console) items(w http.ResponseWriter, r *http.Request) {
+	var row control.CatalogRow
+	if err := c.do(r, control.Catalog, nil, &row); err != nil {
+		c.fail(w, r, "/items", err)
+		return
+	}
+	query := r.URL.Query()
+	b := itemsBody{Query: query.Get("q"), Kind: query.Get("kind"), Kinds: itemKinds, All: len(row.Items)}
+	words := strings.Fields(strings.ToLower(b.Query))
+	found := slices.DeleteFunc(row.Items, func(i control.ItemSummary) bool {
+		return b.Kind != "" && i.Kind != b.Kind || !contains(i, words)
+	})
+	b.Found = len(found)
+	at, _ := strconv.Atoi(query.Get("page"))
+	at = max(0, min(at, (len(found)-1)/pageItems))
+	from, to := at*pageItems, min(len(found), (at+1)*pageItems)
+	b.Items, b.From, b.To = found[from:to], from+1, to
+	if at > 0 {
+		b.Previous = link("/items", "q", b.Query, "kind", b.Kind, "page", strconv.Itoa(at-1))
+	}
+	if to < len(found) {
+		b.Next = link("/items", "q", b.Query, "kind", b.Kind, "page", strconv.Itoa(at+1))
+	}
+	c.show(w, r, http.StatusOK, "items", "Items", "/items", b)
+}
+
+// contains reports whether an item has all words, which are in lower case.
+func contains(i control.ItemSummary, words []string) bool {
+	if len(words) == 0 {
+		return true
+	}
+	text := strings.ToLower(i.Address + "\n" + i.Title + "\n" + i.Summary + "\n" + i.Origin)
+	for _, word := range words {
+		if !strings.Contains(text, word) {
+			return false
+		}
+	}
+	return true
+}
+
+// itemBody is the data of the page of an item.
+type itemBody struct {
+	control.ItemRow
+	Inputs, Outputs         []description
+	MoreInputs, MoreOutputs bool
+	Try                     tryBody
+}
+
+// tryBody is the data of the form that calls an item.
+type tryBody struct {
+	CSRF   string
+	Item   control.ItemName
+	Action string // the address of the form
+	Form   form
+	URI    string // to read a template by
+	As     asForm
+	Copies []copyText
+	Run    *runView // the last call; nil if there is none
+}
+
+// itemName returns the item that a request names.
+func itemName(r *http.Request) control.ItemName {
+	query := r.URL.Query()
+	return control.ItemName{Kind: query.Get("kind"), Address: query.Get("address")}
+}
+
+// item shows an item and the form to try it.
+func (c *Console) item(w http.ResponseWriter, r *http.Request) {
+	row, ok := c.itemOf(w, r, itemName(r))
+	if !ok {
+		return
+	}
+	c.showItem(w, r, row, formOf("", schemaOf(row), nil, nil), asForm{}, nil)
+}
+
+// itemOf asks the server for an item. It writes the response if there is none.
+func (c *Console) itemOf(w http.ResponseWriter, r *http.Request, name control.ItemName) (row control.ItemRow, ok bool) {
+	if err := c.do(r, control.Item, name, &row); err != nil {
+		c.fail(w, r, "/items", err)
+		return row, false
+	}
+	return row, true
+}
+
+// showItem shows an item with a form and the call that it made, if any.
+func (c *Console) showItem(w http.ResponseWriter, r *http.Request, row control.ItemRow, f form, as asForm, run *run) {
+	body := itemBody{ItemRow: row, Try: tryBody{Item: row.ItemName, Form: f, URI: row.Address, As: as, Action: link("/item/try", "kind", row.Kind, "address", row.Address)}}
+	body.Inputs, body.MoreInputs = describe(schemaOf(row))
+	body.Outputs, body.MoreOutputs = describe(row.Output)
+	if s := c.sessionOf(r); s != nil {
+		body.Try.CSRF = s.csrf
+	}
+	var arguments json.RawMessage = []byte("{}")
+	if run != nil {
+		v := run.view(body.Try.CSRF)
+		body.Try.Run, body.Try.URI, arguments = &v, run.call.Address, run.call.Arguments
+	}
+	var s status
+	if _, err := c.ask(r, control.Request{Action: control.Status}, &s); err == nil { // only the address is missing otherwise
+		body.Try.Copies = c.copies(row.ItemName, arguments, s.Listeners)
+	}
+	title := row.Title
+	if title == "" {
+		title = row.Address
+	}
+	c.show(w, r, http.StatusOK, "item", cut(title, maxName), "/items", body)
+}
+
+// readArguments reads the arguments of a posted form. If they are not complete, or a button of the
+// form changes it, call is false, and the form is that to show.
+func readArguments(row control.ItemRow, posted url.Values) (arguments json.RawMessage, f form, call bool) {
+	document, button := schemaOf(row), posted.Get("edit")
+	if posted.Get("mode") == "json" {
+		text := strings.TrimSpace(posted.Get("json"))
+		if text == "" {
+			text = "{}"
+		}
+		value, isObject := decodeJSON([]byte(text)).(map[string]any)
+		switch {
+		case !isObject:
+			return nil, rawForm(text, "This is not a JSON object."), false
+		case button == "form":
+			return nil, formOf("", document, value, nil), false
+		}
+		return []byte(text), rawForm(text, ""), button == ""
+	}
+	value, invalid := decodeForm(document, posted)
+	switch {
+	case button == "json":
+		return nil, rawForm(textOf(value), ""), false
+	case strings.HasPrefix(button, "remove/"): // the alternatives of later entries move
+		return nil, formOf("", document, edit(value, button), nil), false
+	case button != "":
+		return nil, formOf("", document, edit(value, button), posted), false
+	}
+	f = formOf("", document, value, posted)
+	encoded, err := json.Marshal(value)
+	return encoded, f, !invalid && err == nil
+}
+
+// copyText is a text to copy: a command or a configuration that makes the same call.
+type copyText struct{ Name, Text string }
+
+// copies returns commands that call an item with arguments, and the configuration of a client.
+func (c *Console) copies(of control.ItemName, arguments json.RawMessage, listeners []string) []copyText {
+	var all []copyText
+	add := func(name, text string) { all = append(all, copyText{name, text}) }
+	if compact, err := json.Marshal(arguments); err == nil {
+		arguments = compact
+	}
+	switch of.Kind {
+	case "tool":
+		add("mcpd call", "mcpd call "+shellQuote(of.Address)+" --json "+shellQuote(string(arguments)))
+		if i := slices.IndexFunc(listeners, func(l string) bool { return strings.HasPrefix(l, "http") }); i >= 0 {
+			body, _ := json.Marshal(map[string]any{"tool": of.Address, "arguments": arguments}) // strings and JSON
+			add("curl", "curl -s "+shellQuote(strings.TrimSuffix(listeners[i], "/")+"/execute")+" -H 'Content-Type: application/json' \\\n  -d "+shellQuote(string(body)))
+		}
+	case "resource":
+		add("mcpd read", "mcpd read "+shellQuote(of.Address))
+	case "prompt":
+		add("mcpd prompt", "mcpd prompt "+shellQuote(of.Address)+" --json "+shellQuote(string(arguments)))
+	}
+	if len(c.options.Attach) > 0 {
+		client, err := json.MarshalIndent(map[string]any{"mcpServers": map[string]any{"mcpd": map[string]any{"command": c.options.Attach[0], "args": c.options.Attach[1:]}}}, "", "  ")
+		if err == nil {
+			add("client configuration", string(client))
+		}
+	}
+	return all
+}
+
+// shellQuote quotes text for a shell. Characters that a terminal would obey are escapes of $'…'.
+func shellQuote(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool { return r == '\n' || r == '\t' || unseen(r) }) < 0 {
+		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	}
+	var b strings.Builder
+	b.WriteString("$'")
+	for _, r := range s {
+		switch {
+		case r == '\'' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r > 0xffff && unseen(r):
+			b.WriteString(`\U` + padded(r, 8))
+		case r == '\n' || r == '\t' || unseen(r):
+			b.WriteString(`\u` + padded(r, 4))
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String() + "'"
+}
+
+// padded returns a number in hexadecimal with n digits.
+func padded(r rune, n int) string {
+	digits := strconv.FormatInt(int64(r), 16)
+	return strings.Repeat("0", max(0, n-len(digits))) + digits
+}

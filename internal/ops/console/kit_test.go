@@ -1,0 +1,274 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/net/html"
+
+	"github.com/mcpd/mcpd/internal/ops/control"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fake is a backend with fixed answers. An answer is a value, an error, or a function of the
+// parameters; a stream is a function that gets the server end.
+type fake struct {
+	mu      sync.Mutex
+	answers map[control.Action]any
+	streams map[control.Action]func(*pipe)
+	asked   []control.Request
+	encoded sync.Map // the fixed answers as JSON, by action
+}
+
+// encode returns an answer as JSON.
+func (f *fake) encode(action control.Action, answer any) ([]byte, error) {
+	if known, ok := f.encoded.Load(action); ok {
+		return known.([]byte), nil
+	}
+	encoded, err := json.Marshal(answer)
+	if _, changes := f.answers[action].(func(json.RawMessage) any); !changes {
+		f.encoded.Store(action, encoded)
+	}
+	return encoded, err
+}
+
+// Do returns the fixed answer of an action. Those of verbs have two parts.
+func (f *fake) Do(_ context.Context, r control.Request, into any) error {
+	f.mu.Lock()
+	f.asked = append(f.asked, r)
+	answer, known := f.answers[r.Action]
+	f.mu.Unlock()
+	if !known {
+		return fmt.Errorf("no answer to %s", r.Action)
+	}
+	if of, ok := answer.(func(json.RawMessage) any); ok {
+		answer = of(r.Params)
+	}
+	if err, ok := answer.(error); ok {
+		return err
+	}
+	encoded, err := f.encode(r.Action, answer)
+	if err != nil {
+		return err
+	}
+	switch r.Action {
+	case control.Status, control.Tokens, control.DropTokens, control.Reload:
+		diagnostics, _ := f.answers["diagnostics"].(string)
+		if encoded, err = json.Marshal(said{encoded, diagnostics}); err != nil {
+			return err
+		}
+	}
+	return json.Unmarshal(encoded, into)
+}
+
+// Open begins a stream.
+func (f *fake) Open(_ context.Context, r control.Request) (Stream, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked = append(f.asked, r)
+	serve, known := f.streams[r.Action]
+	if !known {
+		return nil, fmt.Errorf("no stream of %s", r.Action)
+	}
+	p := &pipe{lines: make(chan any, 10_000), answers: make(chan control.TryAnswer, 10), closed: make(chan struct{})}
+	serve(p)
+	return p, nil
+}
+
+// requests returns the requests with an action.
+func (f *fake) requests(action control.Action) (found []control.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range f.asked {
+		if r.Action == action {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// pipe is a stream in memory. Its server sends lines and receives answers.
+type pipe struct {
+	lines   chan any
+	answers chan control.TryAnswer
+	once    sync.Once
+	closed  chan struct{}
+}
+
+func (p *pipe) Send(value any) error {
+	p.answers <- value.(control.TryAnswer)
+	return nil
+}
+
+func (p *pipe) Receive(into any) error {
+	select {
+	case line, more := <-p.lines:
+		if !more {
+			return io.EOF
+		}
+		encoded, err := json.Marshal(line)
+		return errors.Join(err, json.Unmarshal(encoded, into))
+	case <-p.closed:
+		return errors.New("closed")
+	}
+}
+
+func (p *pipe) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+// newFake returns a healthy server with a tool.
+func newFake() *fake {
+	return &fake{
+		answers: map[control.Action]any{
+			control.Status:  map[string]any{"status": "healthy", "revision": "0123456789abcdef", "listeners": []string{"http://127.0.0.1:8080/mcp"}, "problems": []any{}, "upstreams": []any{}},
+			control.Catalog: control.CatalogRow{Items: []control.ItemSummary{{ItemName: control.ItemName{Kind: "tool", Address: "greet"}, Summary: "Greets.", Origin: "file"}}},
+			control.Item:    itemWith(`{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}`),
+			control.Matrix:  control.MatrixRow{},
+			control.Explain: control.ExplainRow{Verdict: "allowed"},
+			control.Audit:   control.AuditRow{},
+			control.Pins:    []control.PinRow{},
+			control.Keys:    []control.KeyRow{},
+			control.Tasks:   []control.TaskRow{},
+			control.Tokens:  tokens{},
+		},
+		streams: map[control.Action]func(*pipe){
+			control.Calls: func(*pipe) {},
+			control.Try: func(p *pipe) {
+				p.lines <- control.TryEvent{Result: &control.TryResult{CallID: "c1", Value: json.RawMessage(`"Hello"`)}}
+			},
+		},
+	}
+}
+
+// itemWith returns a tool with an input schema.
+func itemWith(schema string) control.ItemRow {
+	return control.ItemRow{ItemSummary: control.ItemSummary{ItemName: control.ItemName{Kind: "tool", Address: "greet"}, Origin: "file"}, Input: json.RawMessage(schema)}
+}
+
+// browser is a browser with a session.
+type browser struct {
+	t       *testing.T
+	console *Console
+	base    string
+	client  *http.Client
+	csrf    string
+}
+
+// browse serves a console over a backend, and signs in.
+func browse(t *testing.T, b Backend, set ...func(*Options)) *browser {
+	t.Helper()
+	s := httptest.NewUnstartedServer(nil)
+	host := s.Listener.Addr().String()
+	o := Options{Hosts: []string{host}, Token: "t0ken", Attach: []string{"mcpd", "attach"}}
+	for _, f := range set {
+		f(&o)
+	}
+	c, err := New(b, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Config.Handler = c
+	s.Start()
+	t.Cleanup(func() {
+		c.Close()
+		s.CloseClientConnections()
+		s.Close()
+	})
+	jar, _ := cookiejar.New(nil)
+	browser := &browser{t: t, console: c, base: s.URL, client: &http.Client{Jar: jar, Timeout: time.Minute}}
+	t.Cleanup(browser.client.CloseIdleConnections)
+	return browser
+}
+
+// signIn uses the token.
+func (b *browser) signIn() *browser {
+	b.t.Helper()
+	if status, _ := b.get("/?token=t0ken"); status != http.StatusOK {
+		b.t.Fatalf("sign in: status %d", status)
+	}
+	b.csrf = b.console.session.csrf
+	return b
+}
+
+// get returns the status and the body of a page.
+func (b *browser) get(path string) (int, string) {
+	b.t.Helper()
+	response, err := b.client.Get(b.base + path)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+// post posts a form as a page does, and follows redirects. It returns the path where it ends.
+func (b *browser) post(path string, form url.Values) (status int, body, at string) {
+	b.t.Helper()
+	if form == nil {
+		form = url.Values{}
+	}
+	form.Set("csrf", b.csrf)
+	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, b.base+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Origin", b.base)
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	response, err := b.client.Do(r)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return response.StatusCode, string(content), response.Request.URL.RequestURI()
+}
+
+// ended waits for a call to end, and returns its page.
+func (b *browser) ended(path string) string {
+	b.t.Helper()
+	status, events := b.get(path + "/events")
+	if status != http.StatusOK || !strings.Contains(events, "event: done") {
+		b.t.Fatalf("events of %s: status %d, %q", path, status, events)
+	}
+	_, page := b.get(path)
+	return page
+}
+
+// textOf returns the text of a page without markup.
+func pageText(t *testing.T, page string) string {
+	t.Helper()
+	doc, err := html.Parse(strings.NewReader(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for n := range doc.Descendants() {
+		if n.Type == html.TextNode {
+			b.WriteString(n.Data)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,541 @@
+package console
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/ops/control"
+)
+
+// mustContain fails the test if a page lacks one of the texts.
+func mustContain(t *testing.T, page string, texts ...string) {
+	t.Helper()
+	shown := pageText(t, page)
+	for _, text := range texts {
+		if !strings.Contains(shown, text) {
+			t.Errorf("the page lacks %q:\n%s", text, shown)
+		}
+	}
+}
+
+func TestOverview(t *testing.T) {
+	t.Parallel()
+	backend := newFake()
+	backend.answers["diagnostics"] = "tools.d/a.hcl:3:1: error: unknown block"
+	backend.answers[control.Status] = map[string]any{
+		"status": "the files have errors", "revision": "0123456789abcdef", "problems": []map[string]string{{"severity": "error"}, {"severity": "warning"}}, "listeners": []string{"http://127.0.0.1:8080/mcp"},
+		"upstreams": []map[string]any{{"name": "docs", "error": "connection refused"}},
+	}
+	now := time.Now()
+	backend.streams[control.Calls] = func(p *pipe) {
+		for i, outcome := range []string{"ok", "ok", "POLICY_DENIED", "TIMEOUT"} {
+			p.lines <- control.CallRow{CallID: fmt.Sprint(i), Time: now, Outcome: outcome, DeniedBy: "nightly", DurationMS: float64(i) * 10}
+		}
+	}
+	b := browse(t, backend).signIn()
+	b.get("/") // begins the stream of calls
+	waitForCalls(b.console.feed, 4)
+	_, page := b.get("/")
+	mustContain(t, page, "1 error in the files", "1 warning", "unknown block", "docs", "connection refused", "succeeded2", "refused1", "failed1", "nightly")
+	s := b.console.feed.summary()
+	if s.OK != 2 || s.P50 != 20 || s.P95 != 30 || len(s.series.Time) != seriesBuckets {
+		t.Errorf("summary %+v", s)
+	}
+}
+
+// waitForCalls waits until the feed has n calls.
+func waitForCalls(f *feed, n int) {
+	for {
+		calls, _, changed := f.after(0)
+		if len(calls) >= n {
+			return
+		}
+		<-changed
+	}
+}
+
+func TestItems(t *testing.T) {
+	t.Parallel()
+	backend := newFake()
+	backend.answers[control.Catalog] = catalogOf(250)
+	b := browse(t, backend).signIn()
+	_, first := b.get("/items")
+	mustContain(t, first, "1 to 100 of 250 items", "tool_0", "Next")
+	_, last := b.get("/items?page=2")
+	mustContain(t, last, "201 to 250 of 250 items", "tool_249", "Previous")
+	_, far := b.get("/items?page=99")
+	mustContain(t, far, "201 to 250")
+	_, found := b.get("/items?q=TOOL_17+number")
+	mustContain(t, found, "1 to 11 of 11 items", "(250 in all)")
+	_, none := b.get("/items?kind=prompt")
+	mustContain(t, none, "No item matches.")
+}
+
+// catalogOf returns a catalog of n tools.
+func catalogOf(n int) control.CatalogRow {
+	var row control.CatalogRow
+	for i := range n {
+		row.Items = append(row.Items, control.ItemSummary{ItemName: control.ItemName{Kind: "tool", Address: fmt.Sprintf("tool_%d", i)}, Summary: "It has a number.", Origin: "file", Place: &control.Place{File: "tools.d/t.hcl", Line: i + 1}})
+	}
+	return row
+}
+
+func TestItem(t *testing.T) {
+	t.Parallel()
+	backend := newFake()
+	item := itemWith(`{"type":"object","properties":{"name":{"type":"string","description":"who","maxLength":20},"color":{"enum":["red","green"]}},"required":["name"]}`)
+	item.Source, item.Grants, item.Limits = "tool \"greet\" {}", []string{"http crm"}, []string{"timeout 5s"}
+	item.Policies = []control.PolicyRow{{Name: "office_hours", Place: &control.Place{File: "mcpd.hcl", Line: 7}}}
+	item.Place = &control.Place{File: "tools.d/greet.hcl", Line: 3}
+	backend.answers[control.Item] = item
+	b := browse(t, backend).signIn()
+	_, page := b.get("/item?kind=tool&address=greet")
+	mustContain(t, page, "tools.d/greet.hcl:3", "who", "at most 20 characters", "one of red, green", "office_hours", "mcpd.hcl:7", "http crm", "timeout 5s", `tool "greet" {}`, `"command": "mcpd"`, "http://127.0.0.1:8080/mcp/execute")
+}
+
+func TestTry(t *testing.T) {
+	t.Parallel()
+	backend := newFake()
+	b := browse(t, backend).signIn()
+	status, page, at := b.post("/item/try?kind=tool&address=greet", url.Values{"arg/name": {"Ada"}, "as": {"other"}, "as_id": {"ci"}, "as_kind": {"key"}, "as_scopes": {"a b"}, "as_agent": {"bot"}})
+	if status != http.StatusOK || !strings.HasPrefix(at, "/runs/") {
+		t.Fatalf("status %d at %s: %s", status, at, page)
+	}
+	id, _, _ := strings.Cut(at, "#")
+	mustContain(t, b.ended(id), "key ci", "Hello", "call c1", "Ada")
+	requests := backend.requests(control.Try)
+	if len(requests) != 1 {
+		t.Fatalf("%d calls", len(requests))
+	}
+	var got control.TryCall
+	if err := requests[0].DecodeParams(&got); err != nil {
+		t.Fatal(err)
+	}
+	want := control.TryCall{
+		ItemName: control.ItemName{Kind: "tool", Address: "greet"}, Arguments: json.RawMessage(`{"name":"Ada"}`),
+		As: control.As{Principal: &identity.Principal{ID: "ci", Kind: identity.KindKey, Scopes: []string{"a", "b"}, Groups: []string{}, Claims: map[string]any{}}, Agent: &control.Agent{AgentID: "bot"}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the call (-want +got):\n%s", diff)
+	}
+}
+
+// A template is read by a URI, on the page of the template.
+func TestTry_template(t *testing.T) {
+	t.Parallel()
+	backend := newFake()
+	backend.answers[control.Item] = func(params json.RawMessage) any {
+		if string(params) != `{"kind":"template","address":"notes://{id}"}` {
+			return fmt.Errorf("no item %s", params)
+		}
+		return control.ItemRow{ItemSummary: control.ItemSummary{ItemName: control.ItemName{Kind: "template", Address: "notes://{id}"}}, Arguments: []control.Argument{{Name: "id"}}}
+	}
+	b := browse(t, backend).signIn()
+	_, _, at := b.post("/item/try?kind=template&address=notes%3A%2F%2F%7Bid%7D", url.Values{"uri": {"notes://7"}})
+	id, _, _ := strings.Cut(at, "#")
+	if page := b.ended(id); !strings.Contains(page, `value="notes://7"`) {
+		t.Errorf("the page lacks the URI:\n%s", pageText(t, page))
+	}
+	if made := backend.requests(control.Try); len(made) != 1 || string(made[0].Params) != `{"kind":"resource","address":"notes://7"}` {
+		t.Errorf("calls %+v", made)
+	}
+}
+
+func TestTry_formsThatMakeNoCall(t *testing.T) {
+	t.Parallel()
+	backend := newFake()
+	backend.answers[control.Item] = itemWith(`{"type":"object","properties":{"n":{"type":"integer"},"l":{"type":"array","items":{"type":"string"}}}}`)
+	b := browse(t, backend).signIn()
+	rows := []struct {
+		name string
+		form url.Values
+		want string // in the markup
+	}{
+		{"wrong number", url.Values{"arg/n": {"many"}}, "This text is not a valid value."},
+		{"wrong JSON", url.Values{"mode": {"json"}, "json": {"[1]"}}, "This is not a JSON object."},
+		{"no principal", url.Values{"as": {"other"}, "as_kind": {"key"}}, "Name the principal and its kind."},
+		{"added entry", url.Values{"len/l": {"1"}, "arg/l/0": {"x"}, "edit": {"add/l"}}, `name="arg/l/1"`},
+		{"removed entry", url.Values{"len/l": {"2"}, "arg/l/0": {"gone"}, "arg/l/1": {"kept"}, "edit": {"remove/l/0"}}, "kept"},
+		{"as JSON", url.Values{"arg/n": {"7"}, "edit": {"json"}}, "&#34;n&#34;: 7"},
+		{"as a form", url.Values{"mode": {"json"}, "json": {`{"n":8}`}, "edit": {"form"}}, `value="8"`},
+	}
+	for _, row := range rows {
+		status, page, at := b.post("/item/try?kind=tool&address=greet", row.form)
+		if status != http.StatusOK || !strings.HasPrefix(at, "/item/try") || !strings.Contains(page, row.want) || strings.Contains(page, "gone") {
+			t.Errorf("%s: status %d at %s without %q:\n%s", row.name, status, at, row.want, pageText(t, page))
+		}
+	}
+	if n := len(backend.requests(control.Try)); n != 0 {
+		t.Errorf("%d calls were made", n)
+	}
+}
+
+func TestTry_asks(t *testing.T) {
+	t.Parallel()
+	backend := newFake()
+	answers := make(chan control.TryAnswer, 1)
+	backend.streams[control.Try] = func(p *pipe) {
+		p.lines <- control.TryEvent{Ask: []control.TryQuestion{
+			{Key: "approval", Method: "elicitation/create", Params: json.RawMessage(`{"message":"Erase all?","requestedSchema":{"type":"object","properties":{"sure":{"type":"boolean"}}}}`)},
+			{Key: "model", Method: "sampling/createMessage", Params: json.RawMessage(`{}`)},
+			{Key: "dirs", Method: "roots/list", Params: json.RawMessage(`{}`)},
+		}}
+		go func() {
+			answers <- <-p.answers
+			p.lines <- control.TryEvent{Result: &control.TryResult{CallID: "c1", Value: json.RawMessage(`true`)}}
+		}()
+	}
+	b := browse(t, backend).signIn()
+	_, _, at := b.post("/item/try?kind=tool&address=greet", nil)
+	id, _, _ := strings.Cut(at, "#")
+	run := b.console.runs[0]
+	for run.view("").Ask == nil {
+		run.mu.Lock()
+		changed, has := run.changed, run.ask != nil
+		run.mu.Unlock()
+		if !has {
+			<-changed
+		}
+	}
+	_, page := b.get(id)
+	mustContain(t, page, "Erase all?", "Waiting for an answer.")
+	b.post(id+"/answer", url.Values{"asked": {"7"}, "action": {"accept"}}) // another round: ignored
+	b.post(id+"/answer", url.Values{"asked": {"1"}, "action": {"accept"}, "q/0/arg/sure": {"0"}, "q/1/text": {"yes"}, "q/2/text": {"file:///a\nfile:///b"}})
+	got := <-answers
+	want := control.TryAnswer{Responses: map[string]json.RawMessage{
+		"approval": json.RawMessage(`{"action":"accept","content":{"sure":true}}`),
+		"model":    json.RawMessage(`{"content":{"text":"yes","type":"text"},"model":"mcpd-console","role":"assistant","stopReason":"endTurn"}`),
+		"dirs":     json.RawMessage(`{"roots":[{"uri":"file:///a"},{"uri":"file:///b"}]}`),
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the answer (-want +got):\n%s", diff)
+	}
+	mustContain(t, b.ended(id), "true")
+}
+
+func TestTry_bounds(t *testing.T) {
+	t.Parallel()
+	backend := newFake()
+	backend.streams[control.Try] = func(*pipe) {} // never ends
+	b := browse(t, backend).signIn()
+	var last string
+	for range maxActive {
+		_, _, at := b.post("/item/try?kind=tool&address=greet", nil)
+		last, _, _ = strings.Cut(at, "#")
+	}
+	status, page, _ := b.post("/item/try?kind=tool&address=greet", nil)
+	if status != http.StatusServiceUnavailable {
+		t.Errorf("status %d", status)
+	}
+	mustContain(t, page, "8 calls of the console run")
+	b.post(last+"/cancel", nil)
+	mustContain(t, b.ended(last), "the call was cancelled")
+	if status, page, _ := b.post("/item/try?kind=tool&address=greet", nil); status != http.StatusOK {
+		t.Errorf("after a cancellation: status %d: %s", status, page)
+	}
+}
+
+func TestTry_keepsTheLastCalls(t *testing.T) {
+	t.Parallel()
+	b := browse(t, newFake()).signIn()
+	var ids []string
+	for range maxRuns + 1 {
+		_, _, at := b.post("/item/try?kind=tool&address=greet", nil)
+		id, _, _ := strings.Cut(at, "#")
+		ids = append(ids, id)
+		b.ended(id)
+	}
+	if status, _ := b.get(ids[0]); status != http.StatusNotFound {
+		t.Errorf("the oldest: status %d", status)
+	}
+	if status, _ := b.get(ids[1]); status != http.StatusOK {
+		t.Errorf("the second: status %d", status)
+	}
+}
+
+func TestResult(t *testing.T) {
+	t.Parallel()
+	const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+	rows := []struct {
+		name, content string
+		check         func(block) bool
+	}{
+		{"text", `{"type":"text","text":"hi"}`, func(b block) bool { return b.Text == "hi" && !b.JSON }},
+		{"text with JSON", `{"type":"text","text":"{\"a\":1}"}`, func(b block) bool { return b.JSON && strings.Contains(b.Text, "\n") }},
+		{"image", `{"type":"image","mimeType":"image/png","data":"` + png + `"}`, func(b block) bool { return strings.HasPrefix(string(b.Image), "data:image/png;base64,") }},
+		{"image of another declared type", `{"type":"image","mimeType":"text/html","data":"` + png + `"}`, func(b block) bool { return strings.HasPrefix(string(b.Image), "data:image/png;base64,") }},
+		{"SVG", `{"type":"image","mimeType":"image/svg+xml","data":"PHN2ZyB4bWxucz0iaHR0cDovL3d3dy53My5vcmcvMjAwMC9zdmciLz4="}`, func(b block) bool { return b.Image == "" && strings.Contains(b.Text, "<svg") }},
+		{"HTML as an image", `{"type":"image","mimeType":"image/png","data":"PHNjcmlwdD4="}`, func(b block) bool { return b.Image == "" && b.Text == "<script>" }},
+		{"sound", `{"type":"audio","mimeType":"audio/wav","data":"UklGRgAAAABXQVZF"}`, func(b block) bool { return strings.HasPrefix(string(b.Sound), "data:audio/wave;base64,") }},
+		{"no base64", `{"type":"image","data":"%"}`, func(b block) bool { return b.Note != "" && b.Image == "" }},
+		{"large image", `{"type":"image","data":"` + strings.Repeat("A", maxMedia*2) + `"}`, func(b block) bool { return b.Note != "" && b.Image == "" }},
+		{"resource", `{"type":"resource","resource":{"uri":"a://b","text":"inner"}}`, func(b block) bool { return b.Text == "inner" && strings.Contains(b.Label, "a://b") }},
+		{"link", `{"type":"resource_link","uri":"javascript:x","name":"n"}`, func(b block) bool { return strings.Contains(b.Text, "javascript:x") }},
+		{"unknown", `{"type":"new","x":1}`, func(b block) bool { return b.JSON && strings.Contains(b.Text, `"x": 1`) }},
+		{"no object", `7`, func(b block) bool { return b.Text == "7" }},
+	}
+	for _, row := range rows {
+		if b := blockOf("", json.RawMessage(row.content)); !row.check(b) {
+			t.Errorf("%s: %.300v", row.name, b)
+		}
+	}
+	many := newResult(control.TryResult{Content: json.RawMessage(`[` + strings.TrimSuffix(strings.Repeat(`{"type":"text","text":"x"},`, maxBlocks+3), ",") + `]`)})
+	if len(many.Blocks) != maxBlocks || many.More != 3 {
+		t.Errorf("%d blocks and %d more", len(many.Blocks), many.More)
+	}
+	reply := newResult(control.TryResult{Reply: json.RawMessage(`{"contents":[{"uri":"a://b","blob":"` + png + `"}],"messages":[{"role":"user","content":{"type":"text","text":"hi"}}]}`)})
+	if len(reply.Blocks) != 2 || reply.Blocks[0].Image == "" || reply.Blocks[1].Label != "user text" {
+		t.Errorf("reply: %+v", reply.Blocks)
+	}
+}
+
+func TestCalls(t *testing.T) {
+	t.Parallel()
+	backend := newFake()
+	var server *pipe
+	backend.streams[control.Calls] = func(p *pipe) {
+		server = p
+		p.lines <- control.CallRow{CallID: "one", Name: "greet", Principal: "ada", Outcome: "ok"}
+		p.lines <- control.CallRow{CallID: "two", RootID: "one", ParentID: "one", Depth: 1, Name: "inner", Principal: "ada", Outcome: "POLICY_DENIED", DeniedBy: "office_hours", TraceID: "trace-7", AuthKind: "key"}
+	}
+	backend.answers[control.Audit] = control.AuditRow{Calls: []control.CallRow{{Seq: 41, CallID: "old", Name: "greet", Outcome: "ok"}}, More: true}
+	b := browse(t, backend).signIn()
+	b.get("/calls")
+	waitForCalls(b.console.feed, 2)
+	_, page := b.get("/calls")
+	mustContain(t, page, "greet", "inner", "by office_hours")
+	_, page = b.get("/calls?outcome=ok")
+	if mustContain(t, page, "greet"); strings.Contains(pageText(t, page), "inner") {
+		t.Error("the filter lets another outcome pass")
+	}
+	_, page = b.get("/calls/two")
+	mustContain(t, page, "office_hours", "trace-7", "Calls that belong together", "Explain such a call")
+	if !strings.Contains(page, "as_id=ada") {
+		t.Error("the explanation is not that of the caller")
+	}
+	_, page = b.get("/calls?view=history&name=greet")
+	if mustContain(t, page, "Older calls"); !strings.Contains(page, "before=41") {
+		t.Error("older calls begin at another record")
+	}
+	if _, page := b.get("/calls/old"); !strings.Contains(page, "41") {
+		t.Error("a call of the audit log is not shown")
+	}
+	live := b.live("/calls/events?after=2&outcome=ok")
+	live.until("event: feed")
+	server.lines <- control.CallRow{CallID: "three", Name: "hidden", Outcome: "TIMEOUT"}
+	server.lines <- control.CallRow{CallID: "one", Name: "again", Outcome: "ok"}
+	server.lines <- control.CallRow{CallID: "four", Name: "fourth", Outcome: "ok"}
+	if got := live.until("fourth"); strings.Contains(got, "hidden") || strings.Contains(got, "again") {
+		t.Errorf("events %q", got)
+	}
+}
+
+// liveEvents reads a stream of events.
+type liveEvents struct {
+	t    *testing.T
+	body interface{ Read([]byte) (int, error) }
+	got  strings.Builder
+}
+
+func (b *browser) live(path string) *liveEvents {
+	b.t.Helper()
+	response, err := b.client.Get(b.base + path)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { _ = response.Body.Close() })
+	return &liveEvents{t: b.t, body: response.Body}
+}
+
+// until reads until the events have a text, and returns them.
+func (l *liveEvents) until(text string) string {
+	l.t.Helper()
+	buffer := make([]byte, 4096)
+	for !strings.Contains(l.got.String(), text) {
+		n, err := l.body.Read(buffer)
+		l.got.Write(buffer[:n])
+		if err != nil {
+			l.t.Fatalf("%v after %q", err, l.got.String())
+		}
+	}
+	return l.got.String()
+}
+
+func TestFeed_beginsAgain(t *testing.T) {
+	t.Parallel()
+	backend := newFake()
+	begun := 0
+	backend.streams[control.Calls] = func(p *pipe) {
+		begun++
+		p.lines <- control.CallRow{CallID: "same", Outcome: "ok"}
+		p.lines <- control.CallRow{CallID: fmt.Sprint(begun), Outcome: "ok"}
+		if begun == 1 {
+			close(p.lines)
+		}
+	}
+	b := browse(t, backend).signIn()
+	b.get("/calls")
+	waitForCalls(b.console.feed, 3)
+	calls, problem, _ := b.console.feed.after(1)
+	var ids []string
+	for _, c := range calls {
+		ids = append(ids, c.CallID)
+	}
+	if diff := cmp.Diff([]string{"1", "2"}, ids); diff != "" || problem != "" {
+		t.Errorf("problem %q (-want +got):\n%s", problem, diff)
+	}
+}
+
+func TestFeed_bounded(t *testing.T) {
+	t.Parallel()
+	f := newFeed(t.Context(), newFake(), time.Now)
+	for i := range maxFeed + 10 {
+		f.add(control.CallRow{CallID: fmt.Sprint(i), Time: time.Now()})
+	}
+	calls, _, _ := f.after(0)
+	if len(calls) != maxFeed || len(f.known) != maxFeed || calls[0].N != 11 {
+		t.Errorf("%d calls, %d known, the first is %d", len(calls), len(f.known), calls[0].N)
+	}
+}
+
+func TestPolicies(t *testing.T) {
+	t.Parallel()
+	backend := newFake()
+	backend.answers[control.Matrix] = control.MatrixRow{
+		Principals: []identity.Principal{{ID: "ada", Kind: "key"}}, Items: []control.ItemName{{Kind: "tool", Address: "greet"}, {Kind: "tool", Address: "erase"}},
+		Cells: [][]control.MatrixCell{{{Verdict: "allowed"}}, {{Verdict: "denied", Policy: "office_hours"}}}, Truncated: true,
+	}
+	backend.answers[control.Explain] = func(params json.RawMessage) any {
+		if strings.Contains(string(params), "missing") {
+			return errors.New("the server has no such tool")
+		}
+		return control.ExplainRow{Verdict: "denied", Message: "come back later", Rulings: []control.RulingLine{{PolicyRow: control.PolicyRow{Name: "office_hours"}, Decides: true, Says: "it is night"}}}
+	}
+	b := browse(t, backend).signIn()
+	_, page := b.get("/policies")
+	mustContain(t, page, "ada", "greet", "allowed", "denied", "office_hours", "left out some")
+	if _, page := b.get("/policies?q=erase"); strings.Contains(pageText(t, page), "greet") {
+		t.Error("the search does not hide other items")
+	}
+	_, page, _ = b.post("/policies/explain", url.Values{"kind": {"tool"}, "address": {"erase"}, "json": {`{"id":1}`}})
+	mustContain(t, page, "come back later", "it is night", "decides")
+	_, page, _ = b.post("/policies/explain", url.Values{"kind": {"tool"}, "address": {"missing"}})
+	mustContain(t, page, "the server has no such tool")
+}
+
+func TestAccess(t *testing.T) {
+	t.Parallel()
+	backend := newFake()
+	backend.answers[control.Keys] = []control.KeyRow{{KeyName: control.KeyName{Auth: "keys", ID: "k1"}, Name: "ci", Principal: "ci", State: "active"}, {KeyName: control.KeyName{Auth: "keys", ID: "k2"}, Name: "old", State: "revoked"}}
+	backend.answers[control.Tokens] = tokens{Tokens: []token{{Secret: "crm", Principal: "ada", Kind: "jwt"}}}
+	backend.answers[control.Tasks] = []control.TaskRow{{TaskName: control.TaskName{Principal: "ada", AuthKind: "jwt", ID: "t1"}, Tool: "report", Status: "working"}}
+	backend.answers[control.Pins] = []control.PinRow{{PinName: control.PinName{Upstream: "docs", Tool: "search", Digest: "d1"}, Change: "- old\n+ new"}}
+	for _, action := range []control.Action{control.RevokeKey, control.CancelTask, control.Accept} {
+		backend.answers[action] = struct{}{}
+	}
+	backend.answers[control.DropTokens] = tokens{}
+	b := browse(t, backend).signIn()
+	_, page := b.get("/access")
+	mustContain(t, page, "ci", "crm", "report")
+	if strings.Contains(page, "id=k2") {
+		t.Error("a revoked key can be revoked")
+	}
+	_, page = b.get("/upstreams")
+	mustContain(t, page, "+ new")
+	rows := []struct {
+		path   string
+		action control.Action
+		params string
+		at     string
+		text   string
+	}{
+		{"/confirm/revoke_key?auth=keys&id=k1", control.RevokeKey, `{"auth":"keys","id":"k1"}`, "/access?done=revoke_key", "The key is revoked."},
+		{"/confirm/cancel?auth_kind=jwt&id=t1&principal=ada", control.CancelTask, `{"principal":"ada","auth_kind":"jwt","id":"t1"}`, "/access?done=cancel", "The task is cancelled."},
+		{"/confirm/accept?digest=d1&tool=search&upstream=docs", control.Accept, `{"upstream":"docs","tool":"search","digest":"d1"}`, "/upstreams?done=accept", "The tool is accepted."},
+		{"/confirm/drop_token?kind=jwt&principal=ada&secret=crm", control.DropTokens, "", "/access?done=drop_token", "The token is dropped."},
+	}
+	for _, row := range rows {
+		_, page := b.get(row.path)
+		mustContain(t, page, "?", "Keep it as it is")
+		if n := len(backend.requests(row.action)); n != 0 {
+			t.Errorf("%s: a GET made %d requests", row.path, n)
+		}
+		_, page, at := b.post(row.path, nil)
+		if mustContain(t, page, row.text); at != row.at {
+			t.Errorf("%s: at %s, want %s", row.path, at, row.at)
+		}
+		made := backend.requests(row.action)
+		if len(made) != 1 || string(made[0].Params) != row.params {
+			t.Errorf("%s: requests %+v", row.path, made)
+		}
+		if row.action == control.DropTokens && (made[0].Secret != "crm" || made[0].Principal != "ada" || made[0].Kind != "jwt") {
+			t.Errorf("tokens of %+v", made[0].TokenFilter)
+		}
+	}
+	if status, page := b.get("/confirm/accept?upstream=docs&tool=search&digest=other"); status != http.StatusNotFound {
+		t.Errorf("a tool that has changed: status %d: %s", status, pageText(t, page))
+	}
+}
+
+func TestConsole_serverGone(t *testing.T) {
+	t.Parallel()
+	backend := newFake()
+	for action := range backend.answers {
+		backend.answers[action] = errors.New("no server answers there")
+	}
+	backend.streams = nil
+	b := browse(t, backend).signIn()
+	for _, path := range []string{"/", "/items", "/item?kind=tool&address=greet", "/upstreams"} {
+		status, page := b.get(path)
+		if mustContain(t, page, "no server answers there"); status != http.StatusBadGateway {
+			t.Errorf("%s: status %d", path, status)
+		}
+	}
+	for _, path := range []string{"/calls", "/policies", "/access"} {
+		if status, page := b.get(path); status != http.StatusOK || !slices.ContainsFunc([]string{"no server", "no stream"}, func(s string) bool { return strings.Contains(page, s) }) && path != "/calls" {
+			t.Errorf("%s: status %d: %s", path, status, pageText(t, page))
+		}
+	}
+}
+
+func TestStreams_bounded(t *testing.T) {
+	t.Parallel()
+	b := browse(t, newFake()).signIn()
+	for range maxStreams {
+		b.live("/calls/events").until("event: feed")
+	}
+	if status, _ := b.get("/calls/events"); status != http.StatusServiceUnavailable {
+		t.Errorf("status %d", status)
+	}
+}
+
+// BenchmarkItems measures the time of the server for the first page of 1,000 tools.
+func BenchmarkItems(b *testing.B) {
+	backend := newFake()
+	backend.answers[control.Catalog] = catalogOf(1000)
+	c, err := New(backend, Options{Hosts: []string{"localhost:1"}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	cookie := &http.Cookie{Name: cookieName("localhost:1"), Value: c.begin().id}
+	for b.Loop() {
+		r := httptest.NewRequest(http.MethodGet, "http://localhost:1/items", nil)
+		r.AddCookie(cookie)
+		w := httptest.NewRecorder()
+		if c.ServeHTTP(w, r); w.Code != http.StatusOK {
+			b.Fatal(w.Code)
+		}
+	}
+}

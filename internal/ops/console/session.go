@@ -1,0 +1,196 @@
+package console
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Lifetimes of the token of the first request and of a session.
+const (
+	tokenLifetime   = 5 * time.Minute
+	sessionLifetime = 12 * time.Hour
+)
+
+// maxForm is the maximum size of the body of a request.
+const maxForm = 1 << 20
+
+// policy is the Content-Security-Policy of all responses. Sounds of results are data: URLs.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src data:; connect-src 'self'; " +
+	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+
+// randomText returns 256 random bits as text.
+func randomText() string {
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return base64.RawURLEncoding.EncodeToString(b[:])
+}
+
+// same compares secrets in constant time.
+func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+
+// oneTimeToken is a token that is valid until its first use.
+type oneTimeToken struct {
+	mu    sync.Mutex
+	text  string // "" after its use
+	until time.Time
+}
+
+// take reports whether text is the token, which is valid no more if it is.
+func (t *oneTimeToken) take(text string, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.text == "" || !same(text, t.text) || !now.Before(t.until) {
+		return false
+	}
+	t.text = ""
+	return true
+}
+
+// Token returns the path of the first request. The token is valid once, for five minutes.
+func (c *Console) Token() string { return "/?token=" + url.QueryEscape(c.options.Token) }
+
+// session is a browser that has used the token. It does not change.
+type session struct {
+	id    string // in the cookie
+	csrf  string // in each form
+	until time.Time
+}
+
+// begin replaces the session by a new one.
+func (c *Console) begin() *session {
+	s := &session{id: randomText(), csrf: randomText(), until: c.options.Now().Add(sessionLifetime)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.session = s
+	return s
+}
+
+// sessionOf returns the session of a request, nil if it has none.
+func (c *Console) sessionOf(r *http.Request) *session {
+	c.mu.Lock()
+	s := c.session
+	c.mu.Unlock()
+	if s == nil || !c.options.Now().Before(s.until) {
+		return nil
+	}
+	for _, cookie := range r.CookiesNamed(cookieName(r.Host)) {
+		if same(cookie.Value, s.id) {
+			return s
+		}
+	}
+	return nil
+}
+
+// cookieName returns the name of the cookie of a console. Browsers send the cookies of a host to
+// all of its ports, so each port has its own name.
+func cookieName(host string) string {
+	return "mcpd_console_" + host[strings.LastIndexByte(host, ':')+1:]
+}
+
+// ServeHTTP checks a request and passes it to the page that it names.
+func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	secureHeaders(w.Header())
+	switch {
+	case !slices.Contains(c.options.Hosts, r.Host): // such as a name that an attacker points here
+		http.Error(w, "The host name is not one of the console.", http.StatusMisdirectedRequest)
+		return
+	case r.Method == http.MethodGet, r.Method == http.MethodHead:
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", "GET, HEAD, POST")
+		http.Error(w, "The console takes GET and POST.", http.StatusMethodNotAllowed)
+		return
+	case !fromSameOrigin(r):
+		http.Error(w, "The request comes from another site.", http.StatusForbidden)
+		return
+	}
+	if strings.HasPrefix(r.URL.Path, "/assets/") || r.URL.Path == startPath { // they are the same in every mcpd
+		c.mux.ServeHTTP(w, r)
+		return
+	}
+	if token := r.URL.Query().Get("token"); token != "" && r.URL.Path == "/" && r.Method == http.MethodGet {
+		c.signIn(w, r, token)
+		return
+	}
+	s := c.sessionOf(r)
+	if s == nil {
+		http.Error(w, "No session. Run mcpd console and open the address that it prints.", http.StatusUnauthorized)
+		return
+	}
+	if r.Method == http.MethodPost && !c.readForm(w, r, s) {
+		return
+	}
+	c.mux.ServeHTTP(w, r)
+}
+
+// signIn begins a session for the request with the token. It redirects to an address without it.
+func (c *Console) signIn(w http.ResponseWriter, r *http.Request, token string) {
+	if !c.token.take(token, c.options.Now()) {
+		http.Error(w, "This address was used before, or is older than five minutes. Run mcpd console again.", http.StatusUnauthorized)
+		return
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name: cookieName(r.Host), Value: c.begin().id, Path: "/", MaxAge: int(sessionLifetime.Seconds()),
+		HttpOnly: true, SameSite: http.SameSiteStrictMode,
+	})
+	http.Redirect(w, r, startPath, http.StatusSeeOther)
+}
+
+// startPath is the page after the sign-in. It opens the overview itself: a browser that another
+// program sent here sends the cookie of the session only with a request of a page of the console.
+const startPath = "/start"
+
+func (c *Console) start(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = io.WriteString(w, `<!doctype html><html lang="en"><head><title>mcpd console</title><meta http-equiv="refresh" content="0; url=/"></head><body><p><a href="/">Open the console</a></p></body></html>`)
+}
+
+// fromSameOrigin reports whether a POST comes from a page of the console. Browsers send Origin with
+// each POST, and the newer ones Sec-Fetch-Site too.
+func fromSameOrigin(r *http.Request) bool {
+	origin, site := r.Header.Values("Origin"), r.Header.Values("Sec-Fetch-Site")
+	return len(origin) == 1 && origin[0] == "http://"+r.Host && (len(site) == 0 || len(site) == 1 && site[0] == "same-origin")
+}
+
+// readForm reads the body of a POST, and checks that it has the CSRF token of the session. It
+// writes the response if not.
+func (c *Console) readForm(w http.ResponseWriter, r *http.Request, s *session) bool {
+	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind != "application/x-www-form-urlencoded" {
+		http.Error(w, "The body must be a form.", http.StatusUnsupportedMediaType)
+		return false
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	if err := r.ParseForm(); err != nil {
+		http.Error(w, "The form is longer than 1 MiB, or is not valid.", http.StatusRequestEntityTooLarge)
+		return false
+	}
+	if !same(r.PostForm.Get("csrf"), s.csrf) {
+		http.Error(w, "The form is not one of this session. Load the page again.", http.StatusForbidden)
+		return false
+	}
+	return true
+}
+
+// secureHeaders sets the headers of all responses. The referrer policy keeps the Origin header of
+// forms, which no-referrer would remove.
+func secureHeaders(h http.Header) {
+	for name, value := range map[string]string{
+		"Content-Security-Policy":      policy,
+		"X-Content-Type-Options":       "nosniff",
+		"X-Frame-Options":              "DENY",
+		"Referrer-Policy":              "same-origin",
+		"Cross-Origin-Opener-Policy":   "same-origin",
+		"Cross-Origin-Resource-Policy": "same-origin",
+		"Permissions-Policy":           "camera=(), geolocation=(), microphone=()",
+		"Cache-Control":                "no-store",
+	} {
+		h.Set(name, value)
+	}
+}

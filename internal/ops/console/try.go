@@ -1,0 +1,376 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcpd/mcpd/internal/ops/control"
+)
+
+// Bounds of the calls that the console makes and keeps.
+const (
+	maxRuns      = 32
+	maxActive    = 8
+	maxRunEvents = 500
+	maxRunBytes  = 8 << 20
+	// eventPause joins the events of a call that are close together into one update.
+	eventPause = 100 * time.Millisecond
+)
+
+// run is a call that the console makes. It ends with its result, with a cancellation, or with the
+// console; browsers that leave do not end it.
+type run struct {
+	// fixed at creation
+	id     string
+	item   control.ItemName // of the page; that of the call is a URI of a template
+	call   control.TryCall
+	as     asForm
+	form   form
+	began  time.Time
+	stream Stream
+	cancel context.CancelFunc
+
+	// guarded by mu
+	mu       sync.Mutex
+	events   []control.TryEvent
+	bytes    int
+	dropped  int // events that are not kept
+	progress *control.TryProgress
+	ask      []control.TryQuestion // open questions
+	asked    int                   // the number of asks so far
+	askError string
+	result   *control.TryResult
+	problem  string // why there is no result
+	changed  chan struct{}
+}
+
+// try calls an item, or shows the form of its item again with a change that a button makes.
+func (c *Console) try(w http.ResponseWriter, r *http.Request) {
+	row, ok := c.itemOf(w, r, itemName(r))
+	if !ok {
+		return
+	}
+	as := asFormOf(r.PostForm)
+	arguments, f, ready := readArguments(row, r.PostForm)
+	if !ready {
+		c.showItem(w, r, row, f, as, nil)
+		return
+	}
+	caller, ok := as.caller()
+	if !ok {
+		c.showItem(w, r, row, f, as, nil)
+		return
+	}
+	call := control.TryCall{ItemName: row.ItemName, Arguments: arguments, As: caller}
+	switch row.Kind {
+	case "template": // it is read by a URI that it matches
+		call.ItemName, call.Arguments = control.ItemName{Kind: "resource", Address: strings.TrimSpace(r.PostForm.Get("uri"))}, nil
+	case "resource":
+		call.Arguments = nil
+	}
+	run, err := c.beginRun(r, row.ItemName, call, f, as)
+	if err != nil {
+		c.problem(w, r, http.StatusServiceUnavailable, "/items", "The call was not made", err.Error())
+		return
+	}
+	http.Redirect(w, r, "/runs/"+run.id+"#try", http.StatusSeeOther)
+}
+
+// beginRun begins a call for the page of an item.
+func (c *Console) beginRun(r *http.Request, item control.ItemName, call control.TryCall, f form, as asForm) (*run, error) {
+	if err := c.makeRoom(); err != nil {
+		return nil, err
+	}
+	request, err := control.NewRequest(control.Try, call)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(withEnd(r.Context(), c.ctx))
+	stream, err := c.backend.Open(ctx, request)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	run := &run{id: randomText(), item: item, call: call, as: as, form: f, began: c.options.Now(), stream: stream, cancel: cancel, changed: make(chan struct{})}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx.Err() != nil {
+		cancel()
+		return nil, errors.Join(errors.New("the console is closed"), stream.Close())
+	}
+	c.runs = append(c.runs, run)
+	c.busy.Go(func() { run.receive(ctx) })
+	return run, nil
+}
+
+// makeRoom drops the oldest call that has ended if there are too many. It fails if too many run.
+func (c *Console) makeRoom() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	active := 0
+	for _, run := range c.runs {
+		if !run.ended() {
+			active++
+		}
+	}
+	if active >= maxActive {
+		return fmt.Errorf("%d calls of the console run; wait for one, or cancel it", active)
+	}
+	if len(c.runs) >= maxRuns {
+		oldest := slices.IndexFunc(c.runs, (*run).ended)
+		c.runs = slices.Delete(c.runs, oldest, oldest+1)
+	}
+	return nil
+}
+
+// runOf returns the call that a request names. It writes the response if there is none.
+func (c *Console) runOf(w http.ResponseWriter, r *http.Request) *run {
+	c.mu.Lock()
+	i := slices.IndexFunc(c.runs, func(run *run) bool { return run.id == r.PathValue("id") })
+	var found *run
+	if i >= 0 {
+		found = c.runs[i]
+	}
+	c.mu.Unlock()
+	if found == nil {
+		c.problem(w, r, http.StatusNotFound, "/items", "This call is not known any more", fmt.Sprintf("The console keeps its last %d calls. The page of calls has all of them.", maxRuns))
+	}
+	return found
+}
+
+// receive reads the events of the call until it ends.
+func (r *run) receive(ctx context.Context) {
+	defer r.cancel()
+	defer r.stream.Close()
+	defer context.AfterFunc(ctx, func() { _ = r.stream.Close() })()
+	for {
+		var e control.TryEvent
+		err := r.stream.Receive(&e)
+		if err != nil && ctx.Err() != nil {
+			err = errors.New("the call was cancelled")
+		} else if err != nil {
+			err = fmt.Errorf("the server ended the call without a result: %w", err)
+		}
+		if r.add(e, err) {
+			return
+		}
+	}
+}
+
+// add adds an event, or the error that ends the call. It reports whether the call has ended.
+func (r *run) add(e control.TryEvent, err error) (ended bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer r.notify()
+	switch {
+	case err != nil:
+		r.problem, r.ask = err.Error(), nil
+		return true
+	case e.Result != nil:
+		r.result, r.ask = e.Result, nil
+		return true
+	case e.Ask != nil:
+		r.ask, r.askError = e.Ask, ""
+		r.asked++
+		return false
+	case e.Progress != nil:
+		r.progress = e.Progress
+		return false
+	}
+	size := 200
+	if e.Log != nil {
+		size += len(e.Log.Message) + len(e.Log.Fields)
+	}
+	if r.bytes += size; len(r.events) >= maxRunEvents || r.bytes > maxRunBytes {
+		r.dropped++
+		return false
+	}
+	r.events = append(r.events, e)
+	return false
+}
+
+// notify wakes all waiters; mu is held.
+func (r *run) notify() {
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// ended reports whether the call has ended.
+func (r *run) ended() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.result != nil || r.problem != ""
+}
+
+// runView is the data of a call in a page.
+type runView struct {
+	ID       string
+	CSRF     string
+	Item     control.ItemName
+	As       string
+	Began    time.Time
+	Ended    bool
+	Progress *control.TryProgress
+	Logs     []control.TryEvent
+	Steps    []stepView
+	Dropped  int
+	Ask      []questionView
+	Asked    int
+	AskError string
+	Result   *resultView
+	Problem  string
+}
+
+// stepView is a step with its bar, in thousandths of the call.
+type stepView struct {
+	control.TryStep
+	Start    float64 // milliseconds after the call began
+	X, Width int
+}
+
+// view returns the data of the call.
+func (r *run) view(csrf string) runView {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	v := runView{
+		ID: r.id, CSRF: csrf, Item: r.call.ItemName, As: "the operator", Began: r.began, Ended: r.result != nil || r.problem != "",
+		Progress: r.progress, Dropped: r.dropped, Asked: r.asked, AskError: r.askError, Problem: r.problem,
+	}
+	if p := r.call.As.Principal; p != nil {
+		v.As = string(p.Kind) + " " + p.ID
+	}
+	var steps []control.TryStep
+	for _, e := range r.events {
+		if e.Step != nil {
+			steps = append(steps, *e.Step)
+		} else if e.Log != nil {
+			v.Logs = append(v.Logs, e)
+		}
+	}
+	v.Steps = timeline(steps)
+	for i, q := range r.ask {
+		v.Ask = append(v.Ask, newQuestion(i, q, r.asked))
+	}
+	if r.result != nil {
+		shown := newResult(*r.result)
+		v.Result = &shown
+	}
+	return v
+}
+
+// timeline returns steps in the order of their begin.
+func timeline(steps []control.TryStep) []stepView {
+	if len(steps) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(steps, func(a, b control.TryStep) int {
+		if order := a.Began.Compare(b.Began); order != 0 {
+			return order
+		}
+		return a.Depth - b.Depth
+	})
+	first, total := steps[0].Began, 0.001
+	after := func(s control.TryStep) float64 { return float64(s.Began.Sub(first)) / float64(time.Millisecond) }
+	for _, s := range steps {
+		total = max(total, after(s)+s.DurationMS)
+	}
+	views := make([]stepView, len(steps))
+	for i, s := range steps {
+		s.Depth = max(0, min(s.Depth, 8))
+		views[i] = stepView{s, after(s), int(after(s) / total * 1000), max(4, int(s.DurationMS/total*1000))}
+	}
+	return views
+}
+
+// runPage shows a call with the form of its item.
+func (c *Console) runPage(w http.ResponseWriter, r *http.Request) {
+	run := c.runOf(w, r)
+	if run == nil {
+		return
+	}
+	if row, ok := c.itemOf(w, r, run.item); ok {
+		c.showItem(w, r, row, run.form, run.as, run)
+	}
+}
+
+// runEvents keeps a call in a page current: "timeline", "ask" and "result" have the content of its
+// parts, and "done" is the last event.
+func (c *Console) runEvents(w http.ResponseWriter, r *http.Request) {
+	run := c.runOf(w, r)
+	if run == nil {
+		return
+	}
+	csrf := c.sessionOf(r).csrf
+	c.stream(w, r, func(e *events) error {
+		for {
+			run.mu.Lock()
+			changed := run.changed
+			run.mu.Unlock()
+			v := run.view(csrf)
+			for _, part := range []string{"timeline", "ask", "result"} {
+				if err := c.sendRendered(e, "item", part, v); err != nil {
+					return err
+				}
+			}
+			if v.Ended {
+				return errors.Join(e.send("done", ""), errDone)
+			}
+			for _, wait := range []<-chan struct{}{changed, after(eventPause)} {
+				select {
+				case <-wait:
+				case <-e.ctx.Done():
+					return context.Cause(e.ctx)
+				}
+			}
+		}
+	})
+}
+
+// after returns a channel that is closed after a duration.
+func after(d time.Duration) <-chan struct{} {
+	c := make(chan struct{})
+	time.AfterFunc(d, func() { close(c) })
+	return c
+}
+
+// cancelRun cancels a call.
+func (c *Console) cancelRun(w http.ResponseWriter, r *http.Request) {
+	if run := c.runOf(w, r); run != nil {
+		run.cancel()
+		http.Redirect(w, r, "/runs/"+run.id+"#try", http.StatusSeeOther)
+	}
+}
+
+// answerRun sends the answers of a form to the questions of a call.
+func (c *Console) answerRun(w http.ResponseWriter, r *http.Request) {
+	run := c.runOf(w, r)
+	if run == nil {
+		return
+	}
+	run.mu.Lock()
+	questions, asked := run.ask, run.asked
+	run.mu.Unlock()
+	if len(questions) > 0 && r.PostForm.Get("asked") == fmt.Sprint(asked) { // else it was answered, in another window perhaps
+		answer, problem := answerOf(questions, r.PostForm)
+		if problem == "" {
+			if err := run.stream.Send(answer); err != nil {
+				problem = err.Error()
+			}
+		}
+		run.mu.Lock()
+		if run.asked == asked {
+			if run.askError = problem; problem == "" {
+				run.ask = nil
+			}
+			run.notify()
+		}
+		run.mu.Unlock()
+	}
+	http.Redirect(w, r, "/runs/"+run.id+"#try", http.StatusSeeOther)
+}
