@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -103,6 +104,9 @@ type executables struct {
 	find func(name string) error
 	// startWorkers starts the processes that run scripts and reports their sandbox.
 	startWorkers func(o worker.Options, path string, argv ...string) (scripting.Executor, worker.Report, error)
+	// open opens a file with the program that the desktop of the user has for it, and does not wait
+	// for that program.
+	open func(path string) error
 }
 
 // fileSystem is the part of the file system that verbs read and write.
@@ -142,6 +146,7 @@ func processEnv() env {
 				return err
 			},
 			startWorkers: startWorkers,
+			open:         openFile,
 		},
 		now: time.Now,
 		libraryLog: func(w io.Writer) {
@@ -149,6 +154,23 @@ func processEnv() env {
 			log.SetOutput(w)
 		},
 	}
+}
+
+// openFile opens a file on the desktop of the user.
+func openFile(path string) error {
+	argv := []string{"xdg-open", path}
+	switch runtime.GOOS {
+	case "darwin":
+		argv = []string{"open", path}
+	case "windows":
+		argv = []string{"rundll32", "url.dll,FileProtocolHandler", path}
+	}
+	cmd := exec.Command(argv[0], argv[1:]...)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go func() { _ = cmd.Wait() }() // the program tells the user of its own errors
+	return nil
 }
 
 func processStreams() streams {

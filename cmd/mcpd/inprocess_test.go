@@ -108,6 +108,7 @@ func scenarioEnv(dir string, variables []string) (env, error) {
 	e.color, e.stdoutIsTerminal, e.stdinIsTerminal = false, false, false
 	e.disk = e.disk.in(dir)
 	e.executables.startWorkers = sharedWorkers
+	e.executables.open = func(string) error { return errors.New("tests open no browser") }
 	e.process.restartWithTimerSlack = func() {}
 	e.service.signals = func() (context.Context, <-chan os.Signal, func()) {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -99,6 +99,7 @@ keeps the previous version.`,
   mcpd diff old.d tools.d        # print the permissions that an edit adds
   mcpd test                      # run the test blocks in the tool files
   mcpd call add a=2 b=3          # call a tool from the command line
+  mcpd console                   # open a web console of the running server
   mcpd status                    # print the state of the running server
   mcpd read runbook://restart    # read a resource
   mcpd compose                   # write docker-compose.yml and Kubernetes manifests
@@ -123,7 +124,7 @@ keeps the previous version.`,
 	root.SetOut(e.stdout)
 	root.SetErr(e.stderr)
 	root.AddCommand(
-		newServe(e), newDev(e), newAttach(e), newCheck(e), newDiff(e), newTest(e), newCall(e), newRead(e), newPrompt(e), newList(e), newFmt(e), newLSP(e), newTypes(e), newInit(e), newCompose(e), newKey(e), newToken(e), newAudit(e), newPolicy(e), newLock(e), newImport(e), newBundle(e), newStatus(e), newReload(e), newHistory(e), newRollback(e), newVersion(e), newWorker(e), newSupervise(e),
+		newServe(e), newDev(e), newAttach(e), newCheck(e), newDiff(e), newTest(e), newCall(e), newRead(e), newPrompt(e), newList(e), newFmt(e), newLSP(e), newTypes(e), newInit(e), newCompose(e), newKey(e), newToken(e), newAudit(e), newPolicy(e), newLock(e), newImport(e), newBundle(e), newStatus(e), newConsole(e), newReload(e), newHistory(e), newRollback(e), newVersion(e), newWorker(e), newSupervise(e),
 	)
 	refuseOtherShells(root)
 	root.SetHelpCommand(newHelp())
