@@ -21,8 +21,8 @@ func fitting(s *yaml.Map, candidates ...any) (value any, ok bool) {
 	if compiled == nil {
 		return nil, false
 	}
-	for _, v := range append(candidates, made(s, deepest)) {
-		if v == nil {
+	for _, v := range append(candidates, (&maker{left: maxMade}).made(s, deepest)) {
+		if v == nil || !isSmall(v) {
 			continue
 		}
 		if raw := appendJSON(nil, v); len(raw) <= maxExample && len(compiled.Validate(raw)) == 0 {
@@ -30,6 +30,30 @@ func fitting(s *yaml.Map, candidates ...any) (value any, ok bool) {
 		}
 	}
 	return nil, false
+}
+
+// isSmall reports whether the JSON of a value has at most about maxExample bytes.
+func isSmall(v any) bool {
+	left := maxExample
+	spend(v, &left)
+	return left >= 0
+}
+
+func spend(v any, left *int) {
+	switch v := v.(type) {
+	case string:
+		*left -= len(v)
+	case []any:
+		for i := 0; i < len(v) && *left >= 0; i++ {
+			spend(v[i], left)
+		}
+	case *yaml.Map:
+		for i := 0; i < len(v.Names) && *left >= 0; i++ {
+			*left -= len(v.Names[i])
+			spend(v.Values[i], left)
+		}
+	}
+	*left--
 }
 
 // samples are values of formats.
@@ -41,10 +65,16 @@ var samples = map[string]string{
 	"json-pointer": "/a", "relative-json-pointer": "0", "regex": "a",
 }
 
+// maxMade is the maximum number of values in a value that is made from a schema.
+const maxMade = 2_000
+
+// maker makes a value from a schema.
+type maker struct{ left int }
+
 // made returns a value that a schema probably accepts. Objects have only their required members.
-func made(v any, levels int) any {
+func (m *maker) made(v any, levels int) any {
 	s, _ := v.(*yaml.Map)
-	if s == nil || levels == 0 {
+	if m.left--; s == nil || levels == 0 || m.left < 0 {
 		return "example"
 	}
 	if list := spec.List(s, "enum"); len(list) > 0 {
@@ -55,7 +85,7 @@ func made(v any, levels int) any {
 		kind, _ = types[0].(string)
 	}
 	if list := spec.List(s, "anyOf"); len(list) > 0 && kind != "object" {
-		return made(list[0], levels-1)
+		return m.made(list[0], levels-1)
 	}
 	switch kind {
 	case "string":
@@ -70,14 +100,14 @@ func made(v any, levels int) any {
 		n, _ := spec.Member(s, "minItems").(float64)
 		list := make([]any, int(min(max(n, 1), 20)))
 		for i := range list {
-			list[i] = made(spec.Member(s, "items"), levels-1)
+			list[i] = m.made(spec.Member(s, "items"), levels-1)
 		}
 		return list
 	case "object":
-		return madeObject(s, levels)
+		return m.madeObject(s, levels)
 	}
 	if has(s, "properties") || has(s, "allOf") {
-		return madeObject(s, levels)
+		return m.madeObject(s, levels)
 	}
 	return "example"
 }
@@ -115,7 +145,7 @@ func madeNumber(s *yaml.Map) float64 {
 	return n
 }
 
-func madeObject(s *yaml.Map, levels int) any {
+func (m *maker) madeObject(s *yaml.Map, levels int) any {
 	object := &yaml.Map{}
 	for _, part := range append([]any{s}, append(spec.List(s, "allOf"), firstOf(spec.List(s, "anyOf"))...)...) {
 		properties := spec.Object(part, "properties")
@@ -128,7 +158,7 @@ func madeObject(s *yaml.Map, levels int) any {
 			if i := slices.Index(properties.Names, name); i >= 0 {
 				property = properties.Values[i]
 			}
-			set(object, name, made(property, levels-1))
+			set(object, name, m.made(property, levels-1))
 		}
 	}
 	return object

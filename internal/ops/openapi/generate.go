@@ -10,6 +10,7 @@
 package openapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -112,13 +113,13 @@ func Generate(d *spec.Document, o Options) (*Generated, error) {
 
 // selects reports whether the options select an operation.
 func (o *Options) selects(op *spec.Operation) bool {
-	any := func(list []string, fits func(string) bool) bool {
+	one := func(list []string, fits func(string) bool) bool {
 		return len(list) == 0 || slices.ContainsFunc(list, fits)
 	}
-	return any(o.Tags, func(tag string) bool { return slices.Contains(op.Tags, tag) }) &&
-		any(o.Methods, func(method string) bool { return strings.EqualFold(method, op.Method) }) &&
-		any(o.OperationIDs, func(id string) bool { return id == op.ID }) &&
-		any(o.Paths, func(glob string) bool { return matches(glob, op.Path) })
+	return one(o.Tags, func(tag string) bool { return slices.Contains(op.Tags, tag) }) &&
+		one(o.Methods, func(method string) bool { return strings.EqualFold(method, op.Method) }) &&
+		one(o.OperationIDs, func(id string) bool { return id == op.ID }) &&
+		one(o.Paths, func(glob string) bool { return matches(glob, op.Path) })
 }
 
 // matches matches a path with a glob. A final /** matches everything below.
@@ -244,9 +245,9 @@ func indent(code string) string {
 const maxDescription = 1_000
 
 func description(op *spec.Operation) string {
-	text := op.Summary
-	if op.Description != "" && op.Description != op.Summary {
-		text = strings.TrimSpace(text + "\n\n" + op.Description)
+	text, more := words(op.Summary, maxDescription), words(op.Description, maxDescription)
+	if more != "" && more != text {
+		text = strings.TrimSpace(text + "\n\n" + more)
 	}
 	return words(text, maxDescription)
 }
@@ -308,7 +309,7 @@ func (g *generator) credentials(op *spec.Operation) (all []credential, secrets [
 		case "basic":
 			c.value = fmt.Sprintf(`"Basic ${base64encode("${secret.%s}:${secret.%s}")}"`, need("user", false), need("password", false))
 		default:
-			name := need(cmpOr(snake(s.Name), "key"), s.In == "query")
+			name := need(cmp.Or(snake(s.Name), "key"), s.In == "query")
 			if s.In == "query" {
 				c = credential{query: s.Header, secret: name}
 				break
@@ -325,13 +326,6 @@ func (g *generator) credentials(op *spec.Operation) (all []credential, secrets [
 		all = append(all, c)
 	}
 	return all, secrets, nil
-}
-
-func cmpOr(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // test returns the test of a tool: a call with the required inputs, and the example response.
@@ -365,9 +359,6 @@ func (g *generator) test(r *request, name string, credentials []credential, a an
 	} else {
 		fmt.Fprintf(&b, "    text = %s\n", tooltest.QuoteHCL(a.mock.text))
 	}
-	call := fmt.Sprintf("http.%s %s", g.options.Name, request)
-	var calls []string
-	calls = append(calls, tooltest.QuoteHCL(call))
-	fmt.Fprintf(&b, "  }\n\n  expect {\n    calls = [%s]\n  }\n}\n", strings.Join(calls, ", "))
+	fmt.Fprintf(&b, "  }\n\n  expect {\n    calls = [%s]\n  }\n}\n", tooltest.QuoteHCL(fmt.Sprintf("http.%s %s", g.options.Name, request)))
 	return b.String()
 }

@@ -193,7 +193,18 @@ func TestGenerate_bounds(t *testing.T) {
 	for i := range enum {
 		enum[i] = fmt.Sprint("v", i)
 	}
+	lists := map[string]any{"type": "string"}
+	for range 11 {
+		lists = map[string]any{"type": "array", "minItems": 20, "items": lists}
+	}
+	many := map[string]any{}
+	for i := range 2000 {
+		many[fmt.Sprint("x-", i)] = i
+	}
 	for name, schemas := range map[string]map[string]any{
+		"keywords":  {"s0": many},
+		"costly":    {"s0": map[string]any{"type": "string", "pattern": strings.Repeat("[a-z]{1000}", 80)}},
+		"lists":     {"s0": lists},
 		"deep":      {"s0": nested(60)},
 		"wide":      {"s0": map[string]any{"type": "object", "properties": wide}},
 		"recursive": {"s0": map[string]any{"type": "object", "properties": map[string]any{"child": reference("s0"), "children": map[string]any{"type": "array", "items": reference("s0")}}}},

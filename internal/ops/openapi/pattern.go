@@ -20,6 +20,30 @@ func matching(pattern string) string {
 	return b.String()
 }
 
+// maxPatternCost is the maximum size of a compiled pattern.
+const maxPatternCost = 2_000
+
+// patternCost estimates the size of a compiled pattern, more than maxPatternCost if RE2 does not
+// support it.
+func patternCost(pattern string) int {
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return maxPatternCost + 1
+	}
+	return sizeOf(parsed)
+}
+
+func sizeOf(e *syntax.Regexp) int {
+	size := 1 + len(e.Rune)
+	for _, part := range e.Sub {
+		size += sizeOf(part)
+	}
+	if e.Op == syntax.OpRepeat {
+		size *= max(1, e.Min, e.Max)
+	}
+	return min(size, maxPatternCost+1)
+}
+
 // writeMatch writes a text for an expression, whose depth the parser bounds.
 func writeMatch(b *strings.Builder, e *syntax.Regexp) {
 	if b.Len() > maxMatch {

@@ -378,11 +378,15 @@ func flat(s *yaml.Map) bool {
 // members adds an input for each member of a body.
 func (r *request) members(s *yaml.Map, each func(name, expression string, property *yaml.Map)) {
 	properties, b := spec.Object(s, "properties"), r.op.Body
+	example := b.Example
+	if !isSmall(example) {
+		example = nil
+	}
 	raw, _ := r.schemas.document.Resolve(b.Schema)
 	for i, name := range properties.Names {
 		property, _ := properties.Values[i].(*yaml.Map)
 		required := b.Required && slices.Contains(spec.List(s, "required"), any(name))
-		candidates := append([]any{spec.Member(b.Example, name)}, r.exampleOf(spec.Member(spec.Object(raw, "properties"), name))...)
+		candidates := append([]any{spec.Member(example, name)}, r.exampleOf(spec.Member(spec.Object(raw, "properties"), name))...)
 		expression, _, _ := r.add(name, "body", property, required, candidates...)
 		each(name, expression, property)
 	}

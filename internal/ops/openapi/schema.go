@@ -3,7 +3,6 @@ package openapi
 import (
 	"encoding/json"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,6 +89,9 @@ func (c *schemas) schema(v any) *yaml.Map {
 	}
 	c.depth--
 	defer func() { c.depth++ }()
+	if m, ok := v.(*yaml.Map); ok && len(m.Names) > spec.MaxMembers {
+		return anything()
+	}
 	note := ""
 	if reference := spec.Text(v, "$ref"); reference != "" {
 		if slices.Contains(c.within, reference) {
@@ -105,7 +107,7 @@ func (c *schemas) schema(v any) *yaml.Map {
 		v = target
 	}
 	from, _ := v.(*yaml.Map)
-	if from == nil {
+	if from == nil || len(from.Names) > spec.MaxMembers {
 		return anything()
 	}
 	to := anything()
@@ -113,7 +115,7 @@ func (c *schemas) schema(v any) *yaml.Map {
 	if note == "" {
 		note = spec.Text(from, "description")
 	}
-	if value := spec.Member(from, "default"); value != nil && !c.response {
+	if value := spec.Member(from, "default"); value != nil && !c.response && isSmall(value) {
 		if text := appendJSON(nil, value); len(text) <= 100 {
 			note = strings.TrimSpace(note + " Default: " + string(text))
 		}
@@ -170,7 +172,7 @@ func (c *schemas) types(from, to *yaml.Map) {
 		if _, isList := v.([]any); isList {
 			return
 		}
-		if _, isObject := v.(*yaml.Map); isObject {
+		if _, isObject := v.(*yaml.Map); isObject || !isSmall(v) {
 			return
 		}
 		if len(types) > 0 && !slices.Contains(types, any(typeOf(v))) && !(typeOf(v) == "integer" && slices.Contains(types, any("number"))) {
@@ -242,7 +244,8 @@ func (c *schemas) bounds(from, to *yaml.Map) {
 		set(to, "format", format)
 	}
 	if pattern := spec.Text(from, "pattern"); pattern != "" && len(pattern) <= maxPattern {
-		if _, err := regexp.Compile(pattern); err == nil {
+		if cost := patternCost(pattern); cost <= maxPatternCost {
+			c.work += cost
 			set(to, "pattern", pattern)
 		}
 	}

@@ -21,10 +21,16 @@ import (
 // Bounds of a document.
 const (
 	MaxBytes      = 32 << 20
+	maxYAML       = 8 << 20 // bytes: the parser needs many times as much memory
 	maxDepth      = 200
 	maxValues     = 2_000_000
 	maxOperations = 5_000
 	maxReferences = 32
+	// Objects with more members are no operations, parameters or schemas. References could make each
+	// operation read them again.
+	MaxMembers = 1_000
+	maxList    = 200 // parameters, responses and similar parts of one operation
+	maxName    = 200 // bytes
 )
 
 // Document is an OpenAPI document.
@@ -79,6 +85,8 @@ func parse(text []byte) (*yaml.Map, error) {
 		if _, err := r.decoder.Token(); !errors.Is(err, io.EOF) {
 			return nil, errors.New("read JSON: more text after the document")
 		}
+	} else if len(text) > maxYAML {
+		return nil, errors.New("the document is YAML and larger than 8 MiB; convert it to JSON first")
 	} else {
 		documents, err := yaml.ParseLong(string(text), func() error { return nil })
 		if err != nil {
@@ -215,6 +223,9 @@ func (d *Document) Resolve(v any) (any, error) {
 		target, err := d.target(reference)
 		if err != nil {
 			return nil, err
+		}
+		if m, ok := target.(*yaml.Map); ok && len(m.Names) > MaxMembers {
+			return nil, errors.New("a reference to an object with more than 1,000 members")
 		}
 		v = target
 	}

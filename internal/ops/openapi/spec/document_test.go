@@ -24,6 +24,7 @@ func TestRead_rejects(t *testing.T) {
 		{"double member", `{"openapi": "3.0.0", "openapi": "3.1.0"}`, "a second member"},
 		{"deep JSON", `{"a": ` + strings.Repeat("[", 300) + strings.Repeat("]", 300) + "}", "nested deeper than 200"},
 		{"deep YAML", "a: " + strings.Repeat("[", 600) + strings.Repeat("]", 600), "nested deeper"},
+		{"large YAML", strings.Repeat("a: 1\n", 2<<20), "larger than 8 MiB"},
 		{"number", `{"a": 1e999}`, "a number out of range"},
 		{"alias bomb", "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + bomb(), "more than 1,000,000 values"},
 		{"Swagger", `{"swagger": "2.0"}`, "Swagger 2.0"},

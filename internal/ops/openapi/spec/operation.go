@@ -101,7 +101,7 @@ func (d *Document) operation(path, method string, item *yaml.Map, v any) *Operat
 		Method: strings.ToUpper(method), Path: path, ID: Text(v, "operationId"),
 		Summary: Text(v, "summary"), Description: Text(v, "description"),
 	}
-	for _, tag := range List(v, "tags") {
+	for _, tag := range atMost(List(v, "tags")) {
 		if text, ok := tag.(string); ok {
 			o.Tags = append(o.Tags, text)
 		}
@@ -125,6 +125,9 @@ func (d *Document) operation(path, method string, item *yaml.Map, v any) *Operat
 
 // parameters reads the parameters of the path and of the operation, which replace those of the path.
 func (d *Document) parameters(o *Operation, shared, own []any) error {
+	if len(shared)+len(own) > maxList {
+		return errors.New("it has more than 200 parameters")
+	}
 	for _, v := range slices.Concat(shared, own) {
 		v, err := d.Resolve(v)
 		if err != nil {
@@ -147,7 +150,7 @@ func (d *Document) parameters(o *Operation, shared, own []any) error {
 		if content := Object(v, "content"); len(content.Names) == 1 {
 			p.JSON, p.Schema = isJSON(content.Names[0]), Member(content.Values[0], "schema")
 			if !p.JSON {
-				return fmt.Errorf("parameter %q has an unsupported content type", p.Name)
+				return fmt.Errorf("parameter %q has an unsupported content type", cut(p.Name))
 			}
 		}
 		same := slices.IndexFunc(o.Parameters, func(q Parameter) bool { return q.Name == p.Name && q.In == p.In })
@@ -182,6 +185,9 @@ func (d *Document) body(o *Operation, v any) error {
 
 // responses reads the successful responses.
 func (d *Document) responses(o *Operation, all *yaml.Map) error {
+	if len(all.Names) > maxList {
+		return errors.New("it has more than 200 responses")
+	}
 	for i, status := range all.Names {
 		if !strings.HasPrefix(status, "2") && !(status == "default" && len(all.Names) == 1) {
 			continue
@@ -203,12 +209,13 @@ func (d *Document) responses(o *Operation, all *yaml.Map) error {
 // preferred returns the index of the media type to use, or -1: JSON, then other JSON, forms and text.
 // For responses, any other comes last.
 func preferred(media []string, request bool) int {
+	media = atMost(media)
 	for _, fits := range []func(string) bool{
 		func(m string) bool { return mediaType(m) == "application/json" },
 		isJSON,
 		func(m string) bool { return request && mediaType(m) == "application/x-www-form-urlencoded" },
 		func(m string) bool { return strings.HasPrefix(mediaType(m), "text/") },
-		func(m string) bool { return request && mediaType(m) == "*/*" || !request && safeMedia.MatchString(m) },
+		func(m string) bool { return request && mediaType(m) == "*/*" || !request && mediaType(m) != "" },
 	} {
 		if i := slices.IndexFunc(media, fits); i >= 0 {
 			return i
@@ -222,6 +229,9 @@ var safeMedia = regexp.MustCompile(`^[A-Za-z0-9.+*_-]+/[A-Za-z0-9.+*_-]+$`)
 
 // mediaType returns the media type without parameters, "" if it is malformed.
 func mediaType(m string) string {
+	if len(m) > maxName {
+		return ""
+	}
 	m, _, _ = strings.Cut(m, ";")
 	m = strings.ToLower(strings.TrimSpace(m))
 	if !safeMedia.MatchString(m) {
@@ -259,7 +269,7 @@ func (d *Document) example(v any) any {
 		return example
 	}
 	examples := Object(v, "examples")
-	for _, one := range examples.Values {
+	for _, one := range atMost(examples.Values) {
 		if one, err := d.Resolve(one); err == nil {
 			if value := Member(one, "value"); value != nil {
 				return value
@@ -269,6 +279,12 @@ func (d *Document) example(v any) any {
 	return nil
 }
 
+// atMost returns the first elements of a list.
+func atMost[T any](list []T) []T { return list[:min(len(list), maxList)] }
+
+// cut returns the start of a name, for messages.
+func cut(name string) string { return name[:min(len(name), maxName)] }
+
 // maxURL is the maximum length of the URL of a server and of the value of a variable in it.
 const maxURL = 2048
 
@@ -277,7 +293,7 @@ var placeholder = regexp.MustCompile(`\{[^{}]*\}`)
 
 // servers returns the servers of a document, path or operation.
 func servers(v any) (all []Server) {
-	for _, one := range List(v, "servers") {
+	for _, one := range atMost(List(v, "servers")) {
 		url, variables := Text(one, "url"), Object(one, "variables")
 		if len(url) > maxURL || len(variables.Names) > maxURL {
 			continue
@@ -298,9 +314,9 @@ func (d *Document) security(o *Operation, v any) error {
 		list = List(d.root, "security")
 	}
 	var problem error
-	for _, one := range list {
+	for _, one := range atMost(list) {
 		needed, _ := one.(*yaml.Map)
-		if needed == nil {
+		if needed == nil || len(needed.Names) > maxList {
 			continue
 		}
 		alternative := []Scheme{}
@@ -332,15 +348,15 @@ func (d *Document) scheme(name string) (Scheme, error) {
 	switch kind := Text(v, "type"); {
 	case kind == "apiKey":
 		s.Kind, s.In, s.Header = kind, Text(v, "in"), Text(v, "name")
-		if s.In != "header" && s.In != "query" {
-			return s, fmt.Errorf("the API key of %q is in neither a header nor the query", name)
+		if s.In != "header" && s.In != "query" || len(s.Header) > maxName {
+			return s, fmt.Errorf("the API key of %q is in neither a header nor the query", cut(name))
 		}
 	case kind == "http" && strings.EqualFold(Text(v, "scheme"), "basic"):
 		s.Kind = "basic"
 	case kind == "http" && strings.EqualFold(Text(v, "scheme"), "bearer"), kind == "oauth2", kind == "openIdConnect":
 		s.Kind = "bearer"
 	default:
-		return s, fmt.Errorf("security scheme %q is not supported", name)
+		return s, fmt.Errorf("security scheme %q is not supported", cut(name))
 	}
 	return s, nil
 }
