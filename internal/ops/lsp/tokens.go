@@ -1,7 +1,6 @@
 package lsp
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -274,16 +273,4 @@ func languageOf(b *block, argument, value string) language {
 		return javaScript
 	}
 	return noCode
-}
-
-// tokenAt returns the index of the token that has an offset, or -1.
-func tokenAt(tokens []token, offset int) int {
-	i, found := slices.BinarySearchFunc(tokens, offset, func(t token, offset int) int { return cmp.Compare(t.start, offset) })
-	if found && tokens[i].kind == wordToken {
-		return i
-	}
-	if i--; i >= 0 && offset <= tokens[i].end {
-		return i
-	}
-	return -1
 }
