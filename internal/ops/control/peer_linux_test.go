@@ -64,3 +64,30 @@ func TestServer_otherUser(t *testing.T) {
 		t.Error("the request was carried out")
 	}
 }
+
+// A program that the server started, such as one of a tool, runs as the same user.
+func TestServer_startedProgram(t *testing.T) {
+	if path := os.Getenv("MCPD_TEST_STARTED"); path != "" {
+		if err := Do(t.Context(), path, Request{Action: Status}, &Request{}); err != nil {
+			t.Errorf("status: %v", err)
+		}
+		for _, action := range []Action{Reload, Tokens, Attach, Try, RevokeKey} {
+			if err := Do(t.Context(), path, Request{Action: action}, &Request{}); err == nil || !strings.Contains(err.Error(), "programs that the server has started") {
+				t.Errorf("%s: %v", action, err)
+			}
+		}
+		return
+	}
+	path := newPath(t)
+	stop := serving(t, path, echo)
+	defer stop()
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := exec.Command(program, "-test.run=^TestServer_startedProgram$", "-test.count=1")
+	child.Env = append(os.Environ(), "MCPD_TEST_STARTED="+path)
+	if out, err := child.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

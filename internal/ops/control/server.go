@@ -174,7 +174,9 @@ func (s *Server) serve(ctx context.Context, conn net.Conn, answer Handler) (stre
 	var result any
 	if err != nil {
 		err = fmt.Errorf("a request must be a line of at most %d bytes, or %d with params, within %s", maxRequest, maxParams, ioTimeout)
-	} else if r, err = parseRequest(line); err == nil {
+	} else if r, err = parseRequest(line); err == nil && r.Action != Status && startedByServer(conn) {
+		err = errors.New("programs that the server has started, such as those of tools and upstream servers, may only ask for its status")
+	} else if err == nil {
 		result, err = answer(ctx, r)
 	}
 	if begun, ok := result.(Stream); ok && err == nil {
@@ -197,6 +199,13 @@ func (s *Server) serve(ctx context.Context, conn net.Conn, answer Handler) (stre
 		return nil
 	}
 	return stream
+}
+
+// startedByServer reports whether the client descends from this process. Programs of tools and
+// upstream servers run as the user of the server, who may do everything here.
+func startedByServer(conn net.Conn) bool {
+	peer, known := peercred.Of(conn)
+	return known && peercred.Descends(int(peer.PID), os.Getpid())
 }
 
 // Close removes the socket. Further calls do nothing.
