@@ -39,6 +39,8 @@ type Env struct {
 
 	// plain is the scope of expressions without arguments.
 	plain *scope
+	// access are the scopes of conditions on a principal, without and with another one.
+	access [2]func() (*scope, error)
 
 	mu        sync.Mutex
 	scopes    map[schemas]*scope
@@ -110,6 +112,7 @@ func (e *Env) build(objects map[string]*shape) error {
 		return fmt.Errorf("set up CEL: %w", err)
 	}
 	e.plain = &scope{env: e, cel: e.base, roots: e.roots}
+	e.access = [...]func() (*scope, error){e.newAccessScope(library, false), e.newAccessScope(library, true)}
 	return nil
 }
 

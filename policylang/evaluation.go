@@ -29,6 +29,8 @@ type evaluation struct {
 	env *Env
 	// unknown are the unknown parts.
 	unknown Parts
+	// other is the second principal of an [Access].
+	other identity.Principal
 	// meter bounds the total work of all expressions of the decision.
 	meter meter
 }
@@ -61,6 +63,8 @@ func (r *evaluation) ResolveName(name string) (any, bool) {
 		return &r.in.Caller.Agent, true
 	case "principal":
 		return &r.in.Caller.Principal, true
+	case "other":
+		return &r.other, true
 	case "tool":
 		return &r.in.Tool, true
 	case "call":

@@ -50,6 +50,62 @@ func (l *linker) addAccess(config *definition.Config) {
 	}
 }
 
+// Console says who has access to the console of the listener. Operate and Impersonate are nil if
+// nobody has.
+type Console struct{ Allow, Operate, Impersonate *policylang.Access }
+
+// MayLook reports whether a caller may see the console. An error permits nothing.
+func (c *Console) MayLook(ctx context.Context, p identity.Principal, now time.Time) (bool, error) {
+	return permits(ctx, c.Allow, p, p, now)
+}
+
+// MayOperate reports whether a caller may call items and change something.
+func (c *Console) MayOperate(ctx context.Context, p identity.Principal, now time.Time) (bool, error) {
+	return permits(ctx, c.Operate, p, p, now)
+}
+
+// MayActAs reports whether a caller may operate as another principal.
+func (c *Console) MayActAs(ctx context.Context, p, other identity.Principal, now time.Time) (bool, error) {
+	if may, err := c.MayOperate(ctx, p, now); !may || err != nil {
+		return false, err
+	}
+	return permits(ctx, c.Impersonate, p, other, now)
+}
+
+func permits(ctx context.Context, condition *policylang.Access, p, other identity.Principal, now time.Time) (bool, error) {
+	if condition == nil || p.Kind == identity.KindAnonymous {
+		return false, nil
+	}
+	return condition.Permits(ctx, p, other, now)
+}
+
+// console compiles the console block. It returns nil for none, and for one with an error.
+func (l *linker) console(block *definition.Console) *Console {
+	if block == nil {
+		return nil
+	}
+	c, failed := &Console{}, false
+	for _, condition := range []struct {
+		argument string
+		code     *definition.Code
+		into     **policylang.Access
+	}{{"allow", block.Allow, &c.Allow}, {"operate", block.Operate, &c.Operate}, {"impersonate", block.Impersonate, &c.Impersonate}} {
+		if condition.code == nil {
+			continue
+		}
+		var problems diag.List
+		*condition.into, problems = l.state.env.CompileAccess(policylang.AccessSource{
+			Argument: condition.argument, Block: "the console block", Text: condition.code.Text, Range: block.Range, Other: condition.argument == "impersonate",
+		})
+		l.state.report(problems)
+		failed = failed || problems.HasErrors()
+	}
+	if failed || c.Allow == nil {
+		return nil
+	}
+	return c
+}
+
 // checkListen reports an address that unauthenticated clients could reach.
 func (l *linker) checkListen(listen definition.Listen) {
 	if l.options.Checks.Listen == nil || listen.Address == "" || l.state.config.Incomplete { // an auth block may be missing

@@ -44,8 +44,10 @@ type Settings struct {
 	Limits definition.Limits
 	// Auths are the auth blocks; without any, callers are not authenticated. Audit is nil if calls
 	// are not audited.
-	Auths   []definition.Auth
-	Audit   *definition.Audit
+	Auths []definition.Auth
+	Audit *definition.Audit
+	// Console is nil if the listener serves no console.
+	Console *Console
 	Secrets []secrets.Definition
 	// SecretKeys maps secret names to the keys of their definitions.
 	SecretKeys map[string]string

@@ -66,6 +66,7 @@ func (b *Builder) link(state *buildState, registered []*Item) *Base {
 		},
 	}, rules: b.rulesOf(state), reportedFolders: map[[2]*definition.Folder]bool{}}
 	l.addAccess(config)
+	l.catalog.Console = l.console(config.Console)
 	l.catalog.Secrets, l.catalog.SecretKeys = secretsOf(config.Secrets)
 	l.catalog.upstreamOrder = make(map[string]int, len(state.upstreams))
 	for i := range state.upstreams {

@@ -38,6 +38,8 @@ type Config struct {
 	Upstreams  []Upstream
 	// Codeact is nil if agents may not run code.
 	Codeact *Codeact
+	// Console is nil if the listener serves no console.
+	Console *Console
 	Range   diag.Range
 	// Incomplete means that a block or the whole file could not be parsed, so the file may
 	// contain more.
@@ -350,6 +352,16 @@ type VarValue struct {
 	JSON json.RawMessage
 	// Origin is the source of the value, for messages: "--var", "MCPD_VAR_stage".
 	Origin string
+}
+
+// Console is the console block: the listener serves the console. Each expression reads principal.
+type Console struct {
+	// Allow is the condition for callers who may look. It is nil only after an error.
+	Allow *Code
+	// Operate is the condition for callers who may call and change, and Impersonate, which also
+	// reads other, for those who may do it as another principal. Nil permits none.
+	Operate, Impersonate *Code
+	Range                diag.Range
 }
 
 // Report is the report block: the server reports its state to a web server.

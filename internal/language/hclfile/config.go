@@ -46,6 +46,7 @@ func (f *File) DecodeConfig(values definition.VarValues) (_ *definition.Config, 
 	c.Report = d.report(first(f.body, "report"))
 	c.Upstreams = d.upstreams(ofType(all, "upstream"), c.Secrets)
 	c.Codeact = d.codeact(first(f.body, "codeact"))
+	c.Console = d.console(first(f.body, "console"), c.Auths)
 	policies, limits, hooks := declaredNames{}, declaredNames{}, declaredNames{}
 	for _, b := range all {
 		switch b.Type {
@@ -381,6 +382,19 @@ func (d *decoder) secretOnly(body *hclsyntax.Body, name string) string {
 	}
 	d.fail("misplaced-secret", d.f.rng(attr.Expr.Range()), fmt.Sprintf("%q must be one secret", name), fmt.Sprintf("declare a secret with env, file or command, and write %s = secret.NAME", name))
 	return ""
+}
+
+func (d *decoder) console(b *hclsyntax.Block, auths []definition.Auth) *definition.Console {
+	if b == nil {
+		return nil
+	}
+	d.checkBody(b)
+	c := &definition.Console{Range: d.f.rng(b.DefRange()), Allow: d.cel(b.Body, "allow"), Operate: d.cel(b.Body, "operate"), Impersonate: d.cel(b.Body, "impersonate")}
+	named := func(a definition.Auth) bool { return a.Kind != "anonymous" }
+	if !slices.ContainsFunc(auths, named) && !d.f.broken {
+		d.fail("contradiction", c.Range, "no caller can have access to the console", "add an auth block, so that callers have names; without one, use mcpd console on this machine")
+	}
+	return c
 }
 
 func (d *decoder) codeact(b *hclsyntax.Block) *definition.Codeact {

@@ -155,7 +155,7 @@ func fileHint(block string) string {
 var fileRules = [...]*rule{
 	ConfigKind: {blocks: []string{
 		"server", "listen", "reload", "limits", "ceiling", "variable", "secret", "policy", "limit", "hook",
-		"auth", "audit", "state", "report", "upstream", "codeact",
+		"auth", "audit", "state", "report", "upstream", "codeact", "console",
 	}},
 	ToolsKind: {blocks: []string{
 		"tool", "policy", "limit", "hook", "test", "locals",
@@ -201,6 +201,7 @@ var rules = described(map[string]*rule{
 	"auth": {labels: []string{"kind", "name"}, args: authArgs()},
 	"codeact": {single: true, args: args("tools", "max_calls", "max_parallel", "max_stdout", "search", "timeout", "ask_timeout", "labels"),
 		blocks: []string{"limits"}, overrides: boundsOfCall},
+	"console": {single: true, args: join(codeArg("allow", true), codeArg("operate", false), codeArg("impersonate", false))},
 	"upstream": {labels: []string{"name"}, args: args("command", "dir", "env", "url", "transport", "private_networks",
 		"prefix", "include", "exclude", "rename", "offer", "instructions", "escape", "ask", "max_rounds", "max_tokens",
 		"timeout", "ask_timeout", "start_timeout", "max_message", "labels", "pin", "lazy"),

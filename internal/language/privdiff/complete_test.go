@@ -21,7 +21,7 @@ var silent = regexp.MustCompile(strings.Join([]string{
 	`\.ResolvedPath$`,                // set only on checked grants, not in definitions
 	`^Snapshot\.Config\.Incomplete$`, // only set for files with errors
 	`^Snapshot\.ConfigDir$`,          // the base of relative paths
-	`\.(Run|DryRun|Complete\.Run|ReasonExpr|When|Allow|Deny|Approval|Key|Expr)\.Path$`, // code that only moves is unchanged
+	`\.(Run|DryRun|Complete\.Run|ReasonExpr|When|Allow|Deny|Approval|Key|Expr|Operate|Impersonate)\.Path$`, // code that only moves is unchanged
 	`\.Expr\.Language$`, // always CEL
 	`\.Argument.*\.Complete$`,
 	`\.BigInts`, `\.BigIntOutput`, `\.Declared$`, // the schemas have the limits of integers

@@ -193,6 +193,17 @@ func plainContainer(c definition.Container) definition.Container {
 	return c
 }
 
+// console returns the facts of the console block: who may look, operate and impersonate.
+func console(c *definition.Console) subject {
+	s := subject{kind: "console", where: c.Range}
+	s.code(grant.Opaque, "allow", c.Allow)
+	s.addIf(c.Operate != nil, grant.Increases, "operate")
+	s.code(grant.Opaque, "operate", c.Operate)
+	s.addIf(c.Impersonate != nil, grant.Increases, "impersonate")
+	s.code(grant.Opaque, "impersonate", c.Impersonate)
+	return s
+}
+
 // codeact returns the facts of the codeact block: the callable tools and the limits.
 func codeact(c *definition.Codeact) subject {
 	s := subject{kind: "codeact", where: c.Range}

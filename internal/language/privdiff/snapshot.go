@@ -128,6 +128,9 @@ func (s *Snapshot) configured() []subject {
 	if c.Codeact != nil {
 		all = append(all, codeact(c.Codeact))
 	}
+	if c.Console != nil {
+		all = append(all, console(c.Console))
+	}
 	return all
 }
 

@@ -28,6 +28,7 @@ var tables = []struct {
 	{"configuration", "reload", "argument", []string{"reload"}},
 	{"configuration", "limits", "argument", []string{"limits"}},
 	{"configuration", "ceiling", "argument", []string{"ceiling"}},
+	{"configuration", "console", "argument", []string{"console"}},
 	{"configuration", "Variables", "argument", []string{"variable"}},
 	{"configuration", "Secrets", "argument", []string{"secret"}},
 	{"identity", "Kinds", "argument of `\"api_key\"`", []string{"auth.api_key"}},
