@@ -58,6 +58,9 @@ func (f *Front) routes(bodies, unread *httpguard.Budget) []route {
 		})},
 		{"/", http.HandlerFunc(root)},
 	}
+	if f.console != nil {
+		all = append(all, route{ConsolePath, f.console}, route{strings.TrimSuffix(ConsolePath, "/"), f.console})
+	}
 	if metrics := f.engine.Metrics(); metrics != nil {
 		all = append(all, route{"/metrics", f.auth.requireMetricsScope(metrics)})
 	}

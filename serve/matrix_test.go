@@ -130,7 +130,7 @@ func newMatrix(t *testing.T, blocks string) *matrix {
 func newMatrixOf(t *testing.T, blocks string, local identity.Principal) *matrix {
 	t.Helper()
 	m := &matrix{t: t}
-	config := blocks
+	config := blocks + "console {\n  allow = \"principal.id == 'ada'\"\n}\n"
 	for name, i := range map[string]*issuer{"corp": &m.corp, "other": &m.other} {
 		i.key = idptest.NewKey("k1", "ES256")
 		i.Provider = idptest.New(t, i.key)
@@ -150,7 +150,7 @@ func newMatrixOf(t *testing.T, blocks string, local identity.Principal) *matrix 
 	if _, err := s.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	m.front = serve.New(s, serve.Options{Local: local})
+	m.front = serve.New(s, serve.Options{Local: local, Console: &fakeConsole{}})
 	t.Cleanup(func() {
 		if err := m.front.Shutdown(context.Background()); err != nil {
 			t.Errorf("shut down: %v", err)

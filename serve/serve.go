@@ -69,6 +69,8 @@ type Options struct {
 	Local identity.Principal
 	// OnListen is called with the address of HTTP when it accepts connections.
 	OnListen func(net.Addr)
+	// Console has the pages for the console block of mcpd.hcl. If it is nil, the block has no effect.
+	Console Console
 	// Bundle returns the problems of the bundle that the engine loaded its files from. The status
 	// lists them, and the server stays ready. It is nil without a bundle.
 	Bundle func() diag.List
@@ -81,6 +83,8 @@ type Front struct {
 	backend *backend
 	mcp     *mcp.Server
 	auth    *authManager
+	// console is nil without [Options.Console].
+	console *consoleSessions
 	// link is the link to other replicas; nil before [Front.Run], and without a replica block.
 	link atomic.Pointer[link]
 
@@ -120,6 +124,9 @@ func New(e *engine.Server, o Options) *Front {
 	})}
 	who := newAuthManager(e)
 	f := &Front{engine: e, options: o, backend: b, auth: who, attached: httpguard.NewBudget(0)}
+	if o.Console != nil {
+		f.console = newConsoleSessions(f, o.Console, who.middleware())
+	}
 	f.mcp = mcp.New(b, mcp.Options{Logger: e.Logger(), OnAgentMismatch: who.onClaimMismatch, NewSessionID: f.newSessionID})
 	e.SetClientCounter(f.clients)
 	e.SetStatusFilter(f.auth.withAuthDiagnostics)
@@ -141,7 +148,7 @@ func (f *Front) handler(l engine.Listen) (http.Handler, error) {
 	callback := f.engine.OAuthCallbacks()
 	guard, err := httpguard.New(httpguard.Options{
 		Hosts: l.Hosts, Origins: l.Origins, JSONRPCPaths: []string{"/mcp", "/ws", "/sse", "/mcp/sse", "/messages"},
-		IsCallback: func(r *http.Request) bool { return callback(r) != nil },
+		IsCallback: func(r *http.Request) bool { return callback(r) != nil }, IsPage: f.console.isConsole,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("configure hosts and origins: %w", err)
@@ -368,6 +375,9 @@ func (f *Front) Shutdown(ctx context.Context) error {
 	f.closing.Do(func() {
 		bounded, cancel := context.WithTimeout(ctx, f.options.Grace)
 		defer cancel()
+		if f.console != nil {
+			f.console.closeAll()
+		}
 		if err := f.drain(bounded); err != nil {
 			f.closeErr = fmt.Errorf("the grace period of %s has ended: %w", f.options.Grace, err)
 		}

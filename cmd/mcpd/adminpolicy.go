@@ -25,7 +25,7 @@ func (o *runningServer) explain(ctx context.Context, of control.ExplainCall) (an
 	if err != nil {
 		return nil, err
 	}
-	caller, err := callerAs(o.operator(), of.As)
+	caller, err := callerAs(operatorOf(ctx, o.operator()), of.As)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (o *runningServer) explain(ctx context.Context, of control.ExplainCall) (an
 func (o *runningServer) matrix(ctx context.Context, of control.MatrixQuery) (any, error) {
 	row := control.MatrixRow{Principals: of.Principals, Items: []control.ItemName{}, Cells: [][]control.MatrixCell{}}
 	if len(row.Principals) == 0 {
-		row.Principals = o.principals()
+		row.Principals = o.principals(ctx)
 	}
 	row.Truncated = len(row.Principals) > matrixPrincipals
 	row.Principals = row.Principals[:min(len(row.Principals), matrixPrincipals)]
@@ -107,8 +107,8 @@ func cellOf(x *pipeline.Explanation) control.MatrixCell {
 }
 
 // principals returns the operator, the principals of the latest calls and those of the API keys.
-func (o *runningServer) principals() []identity.Principal {
-	distinct := []identity.Principal{o.operator()}
+func (o *runningServer) principals(ctx context.Context) []identity.Principal {
+	distinct := []identity.Principal{operatorOf(ctx, o.operator())}
 	add := func(p identity.Principal) {
 		if checkPrincipal(p) == nil && !slices.ContainsFunc(distinct, func(q identity.Principal) bool { return samePrincipal(p, q) }) {
 			distinct = append(distinct, p)

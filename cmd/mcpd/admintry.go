@@ -40,7 +40,7 @@ func (o *runningServer) try(r control.Request) (any, error) {
 			return nil, err
 		}
 		return control.Stream{Result: struct{}{}, Serve: func(ctx context.Context, conn *control.Conn) {
-			t := tried{server: o.server, conn: conn, operator: o.attached(conn.UID)}
+			t := tried{server: o.server, conn: conn, operator: operatorOf(ctx, o.attached(conn.UID))}
 			if request.Caller, err = callerAs(t.operator, of.As); err == nil {
 				err = t.authorize(&request.Caller, of.Principal != nil)
 			}

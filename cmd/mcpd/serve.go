@@ -186,7 +186,7 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 	var listens atomic.Bool
 	o.front = serve.New(s, serve.Options{
 		Address: f.listen, InsecureListen: f.insecure, Grace: max(f.grace, 1), In: e.stdin, Out: e.stdout,
-		Local: serve.LocalPrincipal(e.process.uid, e.process.username), Bundle: f.bundle.problems,
+		Local: serve.LocalPrincipal(e.process.uid, e.process.username), Bundle: f.bundle.problems, Console: consolePages{o},
 		OnListen: func(at net.Addr) {
 			listens.Store(true)
 			o.onReady(f.announce(e, logger, s, at))

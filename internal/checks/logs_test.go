@@ -50,6 +50,7 @@ var noRequest = map[string]string{
 	"scripting/worker Executor.removeExited":              aProcess,
 	"scripting/worker Executor.startSpare":                aProcess,
 	"serve Front.watchListenConfig":                       aLoad,
+	"serve Front.permitted":                               anOperator,
 	"serve Front.runHTTP":                                 aServer,
 	"serve authManager.apply":                             aLoad,
 	"serve authManager.resync":                            aLoad,

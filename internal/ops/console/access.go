@@ -161,5 +161,5 @@ func (c *Console) perform(w http.ResponseWriter, r *http.Request) {
 		c.fail(w, r, a.Section, err)
 		return
 	}
-	http.Redirect(w, r, link(a.Section, "done", name), http.StatusSeeOther)
+	c.redirect(w, r, link(a.Section, "done", name))
 }

@@ -45,6 +45,12 @@ type Stream interface {
 
 // Options configure a [Console].
 type Options struct {
+	// Base is the path that all paths begin with, such as /console, for pages on a listener that
+	// has authenticated the caller and checked the host and the origin. Then Hosts and Token have no
+	// meaning, and there is one session: that of the caller. Empty is for pages at the root.
+	Base string
+	// SignOut ends the session of a caller of the listener.
+	SignOut func()
 	// Hosts are the accepted Host headers, such as 127.0.0.1:4321.
 	Hosts []string
 	// Token is the one-time token of the first request: see [Console.Token]. Empty means a random
@@ -103,6 +109,9 @@ func New(b Backend, o Options) (*Console, error) {
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	c.feed = newFeed(c.ctx, b, o.Now)
 	c.route()
+	if o.Base != "" {
+		c.begin()
+	}
 	return c, nil
 }
 

@@ -155,9 +155,9 @@ func (c *Console) reload(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		c.fail(w, r, "/", err)
 	case row.OK:
-		http.Redirect(w, r, "/?done=reload", http.StatusSeeOther)
+		c.redirect(w, r, "/?done=reload")
 	default:
-		http.Redirect(w, r, "/?done=broken", http.StatusSeeOther)
+		c.redirect(w, r, "/?done=broken")
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 var templateFiles embed.FS
 
 // pageNames are the templates of pages. Each fills in layout.html and may use parts.html.
-var pageNames = []string{"overview", "items", "item", "calls", "call", "policies", "upstreams", "access", "confirm", "problem"}
+var pageNames = []string{"overview", "items", "item", "calls", "call", "policies", "upstreams", "access", "confirm", "problem", "signin"}
 
 // parsePages parses the templates of all pages, by name.
 func parsePages() (map[string]*template.Template, error) {
@@ -49,6 +49,7 @@ var functions = template.FuncMap{
 	"name": func(s string) string { return cut(s, maxName) },
 	"text": func(s string) string { return cut(s, maxText) },
 	"long": func(s string) string { return cut(s, maxLong) },
+	"diff": diffLines,
 	"json": func(j json.RawMessage) string { return cut(prettyJSON(j), maxLong) },
 	"link": link,
 	"when": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
@@ -73,6 +74,32 @@ var functions = template.FuncMap{
 		}
 		return m
 	},
+}
+
+// diffLine is a line of a unified diff, with its end. Sign is + or - for a line that changed.
+type diffLine struct{ Sign, Text string }
+
+// maxDiffLines bounds the lines of a diff that have colors.
+const maxDiffLines = 2000
+
+// diffLines splits a diff into lines. What follows the first lines is one text.
+func diffLines(text string) (lines []diffLine) {
+	rest := cut(text, maxLong)
+	for len(lines) < maxDiffLines && rest != "" {
+		line, after, ended := strings.Cut(rest, "\n")
+		if ended {
+			line += "\n"
+		}
+		sign := ""
+		if c := line[0]; (c == '+' || c == '-') && !strings.HasPrefix(line, "+++ ") && !strings.HasPrefix(line, "--- ") {
+			sign = string(c)
+		}
+		lines, rest = append(lines, diffLine{sign, line}), after
+	}
+	if rest != "" {
+		lines = append(lines, diffLine{"", rest})
+	}
+	return lines
 }
 
 // link returns a path with query parameters, given as names and values. It is empty if it is too
@@ -197,7 +224,9 @@ type view struct {
 	CSRF    string
 	Notice  string
 	Body    any
-	assets  map[string]*asset
+	// SignedIn and SignedOut are for pages of a listener.
+	SignedIn, SignedOut bool
+	assets              map[string]*asset
 }
 
 // Asset returns the path of an asset.
@@ -226,7 +255,7 @@ var notices = map[string]string{
 
 // show writes a page with a status.
 func (c *Console) show(w http.ResponseWriter, r *http.Request, status int, page, title, section string, body any) {
-	v := view{Title: title, Section: section, Notice: notices[r.URL.Query().Get("done")], Body: body, assets: c.assets}
+	v := view{Title: title, Section: section, Notice: notices[r.URL.Query().Get("done")], Body: body, assets: c.assets, SignedIn: c.options.SignOut != nil, SignedOut: page == "signin"}
 	if s := c.sessionOf(r); s != nil {
 		v.CSRF = s.csrf
 	}
@@ -246,7 +275,7 @@ func (c *Console) render(page, name string, data any) ([]byte, error) {
 	if err := c.pages[page].ExecuteTemplate(&b, name, data); err != nil {
 		return nil, err
 	}
-	return visible(b.Bytes()), nil
+	return rebase(visible(b.Bytes()), c.options.Base), nil
 }
 
 // fail shows that the server did not do what a page asked for.

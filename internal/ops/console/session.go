@@ -78,6 +78,9 @@ func (c *Console) sessionOf(r *http.Request) *session {
 	c.mu.Lock()
 	s := c.session
 	c.mu.Unlock()
+	if c.options.Base != "" {
+		return s
+	}
 	if s == nil || !c.options.Now().Before(s.until) {
 		return nil
 	}
@@ -98,6 +101,10 @@ func cookieName(host string) string {
 // ServeHTTP checks a request and passes it to the page that it names.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secureHeaders(w.Header())
+	if c.options.Base != "" {
+		c.serveListener(w, r)
+		return
+	}
 	switch {
 	case !slices.Contains(c.options.Hosts, r.Host): // such as a name that an attacker points here
 		http.Error(w, "The host name is not one of the console.", http.StatusMisdirectedRequest)
@@ -140,7 +147,7 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request, token string) {
 		Name: cookieName(r.Host), Value: c.begin().id, Path: "/", MaxAge: int(sessionLifetime.Seconds()),
 		HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	})
-	http.Redirect(w, r, startPath, http.StatusSeeOther)
+	c.redirect(w, r, startPath)
 }
 
 // startPath is the page after the sign-in. It opens the overview itself: a browser that another
@@ -149,7 +156,7 @@ const startPath = "/start"
 
 func (c *Console) start(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = io.WriteString(w, `<!doctype html><html lang="en"><head><title>mcpd console</title><meta http-equiv="refresh" content="0; url=/"></head><body><p><a href="/">Open the console</a></p></body></html>`)
+	_, _ = io.WriteString(w, `<!doctype html><html lang="en"><head><title>mcpd console</title><link rel="icon" href="data:,"><meta http-equiv="refresh" content="0; url=/"></head><body><p><a href="/">Open the console</a></p></body></html>`)
 }
 
 // fromSameOrigin reports whether a POST comes from a page of the console. Browsers send Origin with

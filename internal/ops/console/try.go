@@ -79,7 +79,7 @@ func (c *Console) try(w http.ResponseWriter, r *http.Request) {
 		c.problem(w, r, http.StatusServiceUnavailable, "/items", "The call was not made", err.Error())
 		return
 	}
-	http.Redirect(w, r, "/runs/"+run.id+"#try", http.StatusSeeOther)
+	c.redirect(w, r, "/runs/"+run.id+"#try")
 }
 
 // beginRun begins a call for the page of an item.
@@ -343,7 +343,7 @@ func after(d time.Duration) <-chan struct{} {
 func (c *Console) cancelRun(w http.ResponseWriter, r *http.Request) {
 	if run := c.runOf(w, r); run != nil {
 		run.cancel()
-		http.Redirect(w, r, "/runs/"+run.id+"#try", http.StatusSeeOther)
+		c.redirect(w, r, "/runs/"+run.id+"#try")
 	}
 }
 
@@ -372,5 +372,5 @@ func (c *Console) answerRun(w http.ResponseWriter, r *http.Request) {
 		}
 		run.mu.Unlock()
 	}
-	http.Redirect(w, r, "/runs/"+run.id+"#try", http.StatusSeeOther)
+	c.redirect(w, r, "/runs/"+run.id+"#try")
 }

@@ -3,6 +3,7 @@ package control
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -112,4 +113,29 @@ func (c *Conn) Receive(into any) error {
 		return fmt.Errorf("%w: %w", ErrLine, err)
 	}
 	return nil
+}
+
+// Piped is the end of a client of a stream in the process of the server.
+type Piped struct {
+	*Conn
+	ended chan struct{}
+}
+
+// Pipe serves the stream to a client in this process, until ctx is done at the latest.
+func (s Stream) Pipe(ctx context.Context) *Piped {
+	near, far := net.Pipe()
+	p := &Piped{&Conn{Conn: near, UID: -1, in: near}, make(chan struct{})}
+	go func() {
+		defer close(p.ended)
+		defer far.Close()
+		s.Serve(ctx, &Conn{Conn: far, UID: -1, in: far, server: true})
+	}()
+	return p
+}
+
+// Close ends the stream and waits for the server to leave it.
+func (p *Piped) Close() error {
+	err := p.Conn.Close()
+	<-p.ended
+	return err
 }

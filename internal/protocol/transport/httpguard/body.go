@@ -12,6 +12,17 @@ import (
 // checkContent returns a rejection for a body that the server does not accept,
 // or nil. It reads only the headers.
 func (g *Guard) checkContent(r *http.Request) *rejection {
+	if rej := g.checkBody(r); rej != nil {
+		return rej
+	}
+	if r.Method == http.MethodPost && !IsJSON(r.Header) {
+		return &notJSON
+	}
+	return nil
+}
+
+// checkBody is checkContent for a body of any type.
+func (g *Guard) checkBody(r *http.Request) *rejection {
 	for _, coding := range r.Header["Content-Encoding"] {
 		if !strings.EqualFold(coding, "identity") {
 			return &encodedBody
@@ -19,9 +30,6 @@ func (g *Guard) checkContent(r *http.Request) *rejection {
 	}
 	if r.ContentLength > g.maxBody {
 		return &g.tooLarge
-	}
-	if r.Method == http.MethodPost && !IsJSON(r.Header) {
-		return &notJSON
 	}
 	return nil
 }

@@ -60,6 +60,9 @@ type Options struct {
 	// redirect browsers, such as an OAuth callback. The page itself checks the
 	// host. Nil means that there is none.
 	IsCallback func(*http.Request) bool
+	// IsPage reports whether a request is for a page for people. The page itself checks the origin
+	// of its forms, which are not JSON. Nil means that there is none.
+	IsPage func(*http.Request) bool
 }
 
 // Guard decides which requests are accepted. It is safe for concurrent use.
@@ -73,11 +76,12 @@ type Guard struct {
 	timer        *bodyTimer
 	jsonRPCPaths []string
 	isCallback   func(*http.Request) bool
+	isPage       func(*http.Request) bool
 }
 
 // New returns a guard. The error names every invalid host and origin.
 func New(o Options) (*Guard, error) {
-	g := &Guard{origins: map[string]struct{}{}, maxBody: o.MaxBody, bodyTimeout: o.BodyTimeout, bodies: NewBudget(o.Bodies), jsonRPCPaths: o.JSONRPCPaths, isCallback: o.IsCallback}
+	g := &Guard{origins: map[string]struct{}{}, maxBody: o.MaxBody, bodyTimeout: o.BodyTimeout, bodies: NewBudget(o.Bodies), jsonRPCPaths: o.JSONRPCPaths, isCallback: o.IsCallback, isPage: o.IsPage}
 	if g.isCallback == nil {
 		g.isCallback = func(*http.Request) bool { return false }
 	}
@@ -89,6 +93,9 @@ func New(o Options) (*Guard, error) {
 	}
 	g.timer = newBodyTimer(g.bodyTimeout)
 	g.tooLarge = newRejection(http.StatusRequestEntityTooLarge, invalid, fmt.Sprintf("the request body is longer than %d bytes", g.maxBody))
+	if g.isPage == nil {
+		g.isPage = func(*http.Request) bool { return false }
+	}
 	var errs []error
 	for _, h := range o.Hosts {
 		errs = append(errs, g.hosts.allow(h))
@@ -154,6 +161,9 @@ func (g *Guard) check(r *http.Request) *rejection {
 	local := localEndpointOf(r)
 	if !g.hosts.matches(r.Host, local) {
 		return &unknownHost
+	}
+	if g.isPage(r) {
+		return g.checkBody(r)
 	}
 	listed := false
 	if origins := r.Header["Origin"]; len(origins) > 0 {

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/ops/console"
+	"github.com/mcpd/mcpd/internal/ops/control"
+	"github.com/mcpd/mcpd/serve"
+)
+
+// consolePages are the pages of the console block. The pages of each caller send their requests to
+// the server in this process, with the rights of the caller.
+type consolePages struct{ server *runningServer }
+
+// pagesBase is the path of the pages on the listener.
+var pagesBase = strings.TrimSuffix(serve.ConsolePath, "/")
+
+// Open implements [serve.Console].
+func (p consolePages) Open(o serve.Operator) (serve.ConsolePages, error) {
+	return console.New(pageBackend{p.server, o}, console.Options{Base: pagesBase, SignOut: o.SignOut})
+}
+
+// SignIn implements [serve.Console].
+func (consolePages) SignIn(w http.ResponseWriter, r *http.Request, status int, problem string) {
+	console.SignIn(w, r, pagesBase, status, problem)
+}
+
+// pageBackend is the [console.Backend] of a caller of the listener.
+type pageBackend struct {
+	server   *runningServer
+	operator serve.Operator
+}
+
+// looking are the actions that need no right to operate.
+var looking = []control.Action{
+	control.Status, control.Catalog, control.Item, control.Explain, control.Matrix, control.Calls, control.Audit, control.Pins, control.Keys, control.Tokens, control.Tasks,
+}
+
+// authorize returns an error unless the operator may send a request.
+func (b pageBackend) authorize(ctx context.Context, r control.Request) error {
+	if slices.Contains(looking, r.Action) {
+		return nil
+	}
+	if !b.operator.MayOperate(ctx) {
+		return errors.New("you may look, but not operate: see the console block in mcpd.hcl")
+	}
+	if r.Action != control.Try {
+		return nil
+	}
+	var call control.TryCall
+	if err := r.DecodeParams(&call); err != nil {
+		return err
+	}
+	if call.Principal != nil && !b.operator.MayActAs(ctx, *call.Principal) {
+		return errors.New("you may not act as this principal: see the console block in mcpd.hcl")
+	}
+	return nil
+}
+
+// operatorKey is the key of the operator in the context of a request from the listener.
+type operatorKey struct{}
+
+// operatorOf returns the operator of a request: the caller of the listener, or else the user of the
+// control socket.
+func operatorOf(ctx context.Context, user identity.Principal) identity.Principal {
+	if p, ok := ctx.Value(operatorKey{}).(identity.Principal); ok {
+		return p
+	}
+	return user
+}
+
+func (b pageBackend) answer(ctx context.Context, r control.Request) (context.Context, any, error) {
+	if err := b.authorize(ctx, r); err != nil {
+		return ctx, nil, err
+	}
+	ctx = context.WithValue(ctx, operatorKey{}, b.operator.Principal)
+	result, err := b.server.answer(ctx, r)
+	return ctx, result, err
+}
+
+// Do implements [console.Backend].
+func (b pageBackend) Do(ctx context.Context, r control.Request, into any) error {
+	_, result, err := b.answer(ctx, r)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(result)
+	if err != nil {
+		return fmt.Errorf("encode result of %s: %w", r.Action, err)
+	}
+	return json.Unmarshal(text, into)
+}
+
+// Open implements [console.Backend].
+func (b pageBackend) Open(ctx context.Context, r control.Request) (console.Stream, error) {
+	ctx, result, err := b.answer(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	stream, ok := result.(control.Stream)
+	if !ok {
+		return nil, fmt.Errorf("%s begins no stream", r.Action)
+	}
+	return stream.Pipe(ctx), nil
+}

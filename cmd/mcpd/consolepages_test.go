@@ -1,0 +1,179 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// consoleConfig has a console for the callers with keys.
+const consoleConfig = `auth "api_key" "staff" { file = "keys.json" }
+console {
+  allow       = "principal.id != 'eve'"
+  operate     = "principal.id in ['ada', 'cy']"
+  impersonate = "principal.id == 'ada' && other.id == 'lead'"
+}
+` + adminAudit
+
+// signedIn is a browser of a caller who has signed in to the console of a listener.
+type signedIn struct {
+	t    *testing.T
+	url  string
+	http *http.Client
+}
+
+// newConsoleListener starts a server with keys of three principals, who have signed in.
+func newConsoleListener(t *testing.T) (a *administered, ada, cy, bob *signedIn) {
+	t.Helper()
+	keys := map[string]string{}
+	folder := t.TempDir()
+	for _, name := range []string{"ada", "cy", "bob"} {
+		code, out, errs := inProcess(t, folder, os.Environ(), "key", "new", name)
+		if code != 0 {
+			t.Fatal(errs)
+		}
+		keys[name] = strings.TrimSpace(out)
+	}
+	config := strings.Replace(consoleConfig, `"keys.json"`, `"`+filepath.ToSlash(filepath.Join(folder, "keys.json"))+`"`, 1)
+	a = newAdministered(t, config)
+	browsers := map[string]*signedIn{}
+	for name, key := range keys {
+		jar, err := cookiejar.New(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := &signedIn{t, a.url, &http.Client{Jar: jar}}
+		if status, text := b.post("/console/", url.Values{"credential": {key}}); status != http.StatusOK || !strings.Contains(text, "Sign out") {
+			t.Fatalf("sign in as %s: %d %s", name, status, text)
+		}
+		browsers[name] = b
+	}
+	return a, browsers["ada"], browsers["cy"], browsers["bob"]
+}
+
+func (b *signedIn) send(r *http.Request) (int, string) {
+	b.t.Helper()
+	answer, err := b.http.Do(r)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+func (b *signedIn) get(path string) (int, string) {
+	b.t.Helper()
+	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodGet, b.url+path, nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return b.send(r)
+}
+
+func (b *signedIn) post(path string, form url.Values) (int, string) {
+	b.t.Helper()
+	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, b.url+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Origin", b.url)
+	return b.send(r)
+}
+
+var csrfField = regexp.MustCompile(`name="csrf" value="([^"]+)"`)
+
+// submit posts a form with the token of a page.
+func (b *signedIn) submit(path string, form url.Values) (int, string) {
+	b.t.Helper()
+	_, page := b.get("/console/")
+	token := csrfField.FindStringSubmatch(page)
+	if token == nil {
+		b.t.Fatalf("no token in %s", page)
+	}
+	form.Set("csrf", token[1])
+	return b.post(path, form)
+}
+
+// TestConsoleListener_rights: who may look changes nothing, and calls nothing.
+func TestConsoleListener_rights(t *testing.T) {
+	t.Parallel()
+	a, ada, cy, bob := newConsoleListener(t)
+	for _, path := range []string{"/console/items", "/console/item?kind=tool&address=pay", "/console/calls", "/console/policies", "/console/upstreams", "/console/access"} {
+		if status, text := bob.get(path); status != http.StatusOK || !strings.Contains(text, `href="/console/items"`) {
+			t.Errorf("%s: %d %s", path, status, text)
+		}
+	}
+	const pay = "/console/item/try?kind=tool&address=pay"
+	for path, form := range map[string]url.Values{
+		pay:               {"as": {"self"}},
+		"/console/reload": {},
+		"/console/confirm/revoke_key?auth=staff&id=x":                    {},
+		"/console/confirm/accept?upstream=u&tool=t&digest=d":             {},
+		"/console/confirm/drop_token?secret=s&principal=p&kind=k&issuer": {},
+	} {
+		if status, text := bob.submit(path, form); status < 400 || !strings.Contains(text, "may look, but not operate") {
+			t.Errorf("POST %s: %d %s", path, status, text)
+		}
+	}
+	if calls := a.records(t, `"pay"`); len(calls) != 0 {
+		t.Errorf("calls: %v", calls)
+	}
+	lead := url.Values{"as": {"other"}, "as_id": {"lead"}, "as_kind": {"jwt"}, "as_groups": {"leads"}}
+	if status, text := cy.submit(pay, lead); status < 400 || !strings.Contains(text, "may not act as this principal") {
+		t.Errorf("impersonation by an operator: %d %s", status, text)
+	}
+	if status, text := cy.submit(pay, url.Values{"as": {"self"}}); status != http.StatusOK {
+		t.Errorf("a call of an operator: %d %s", status, text)
+	}
+	if status, text := ada.submit(pay, lead); status != http.StatusOK {
+		t.Errorf("impersonation: %d %s", status, text)
+	}
+	other := url.Values{"as": {"other"}, "as_id": {"root"}, "as_kind": {"local"}}
+	if status, text := ada.submit(pay, other); status < 400 || !strings.Contains(text, "may not act as this principal") {
+		t.Errorf("impersonation of another: %d %s", status, text)
+	}
+	for deadline := time.Now().Add(patience); len(a.records(t, `"pay"`, `"outcome"`)) < 2; time.Sleep(pollPause) {
+		if time.Now().After(deadline) {
+			t.Fatal("the calls do not end")
+		}
+	}
+	if events := a.records(t, "console.impersonated"); len(events) != 1 || events[0]["attributes"].(map[string]any)["operator"] != "ada" {
+		t.Errorf("events: %v", events)
+	}
+}
+
+// TestConsoleListener_separateCallers: a caller does not reach the call of another one.
+func TestConsoleListener_separateCallers(t *testing.T) {
+	t.Parallel()
+	_, ada, cy, _ := newConsoleListener(t)
+	_, page := ada.submit("/console/item/try?kind=tool&address=ask", url.Values{"as": {"self"}})
+	run := regexp.MustCompile(`"/console(/runs/[^/"]+)/`).FindStringSubmatch(page)
+	if run == nil {
+		t.Fatalf("no run in %s", page)
+	}
+	if status, _ := ada.get("/console" + run[1]); status != http.StatusOK {
+		t.Errorf("its own call: %d", status)
+	}
+	for _, path := range []string{run[1], run[1] + "/events"} {
+		if status, _ := cy.get("/console" + path); status != http.StatusNotFound {
+			t.Errorf("GET %s of another caller: %d", path, status)
+		}
+	}
+	for _, path := range []string{run[1] + "/answer", run[1] + "/cancel"} {
+		if status, _ := cy.submit("/console"+path, url.Values{}); status != http.StatusNotFound {
+			t.Errorf("POST %s of another caller: %d", path, status)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package console
+
+import (
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// serveListener serves a request of the caller of a listener: see [Options.Base].
+func (c *Console) serveListener(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodPost && !c.readForm(w, r, c.sessionOf(r)) {
+		return
+	}
+	if r.URL.Path == c.options.Base+signOutPath && r.Method == http.MethodPost {
+		c.options.SignOut()
+		c.redirect(w, r, "/")
+		return
+	}
+	http.StripPrefix(c.options.Base, c.mux).ServeHTTP(w, r)
+}
+
+// signOutPath is the path of the form that ends the session of a caller of a listener.
+const signOutPath = "/sign-out"
+
+// redirect sends a browser to a path of the console.
+func (c *Console) redirect(w http.ResponseWriter, r *http.Request, path string) {
+	http.Redirect(w, r, c.options.Base+path, http.StatusSeeOther)
+}
+
+// ownPath matches the start of a path of the console in a rendered page. The value of another
+// attribute, or text, cannot match: in both, quotes are escaped.
+var ownPath = regexp.MustCompile(` (href|action|src|hx-get|hx-post|sse-connect)="/`)
+
+// rebase returns a rendered page whose paths begin with base.
+func rebase(page []byte, base string) []byte {
+	if base == "" {
+		return page
+	}
+	return ownPath.ReplaceAll(page, []byte(` $1="`+base+`/`))
+}
+
+// outside has the page and the assets for callers who have not signed in.
+var outside = sync.OnceValues(func() (*Console, error) {
+	pages, err := parsePages()
+	if err != nil {
+		return nil, err
+	}
+	assets, err := loadAssets()
+	return &Console{pages: pages, assets: assets, mux: http.NewServeMux()}, err
+})
+
+// SignIn writes the page that asks a caller of a listener for a credential, with why the last one was
+// not accepted, or an asset that the page loads. The form posts to the path base.
+func SignIn(w http.ResponseWriter, r *http.Request, base string, status int, problem string) {
+	secureHeaders(w.Header())
+	shared, err := outside()
+	if err != nil {
+		http.Error(w, "The page cannot be shown.", http.StatusInternalServerError)
+		return
+	}
+	c := &Console{pages: shared.pages, assets: shared.assets, options: Options{Base: base}}
+	if path, ok := strings.CutPrefix(r.URL.Path, base+"/assets/"); ok && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
+		hash, name, _ := strings.Cut(path, "/")
+		r.SetPathValue("hash", hash)
+		r.SetPathValue("name", name)
+		w.Header().Del("WWW-Authenticate")
+		c.serveAsset(w, r)
+		return
+	}
+	c.show(w, r, status, "signin", "Sign in", "", problem)
+}

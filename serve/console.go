@@ -1,0 +1,378 @@
+package serve
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/auth/authn"
+	"github.com/mcpd/mcpd/internal/base/httpheader"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
+)
+
+// ConsolePath is the path of the console of a listener. The paths of its pages begin with it.
+const ConsolePath = "/console/"
+
+// Console has the pages that a console block in mcpd.hcl serves at [ConsolePath].
+type Console interface {
+	// Open returns the pages for a caller who has signed in. Each caller has pages of its own, so
+	// that none reaches what another one did. The pages check the origin of each POST and a token in
+	// its form. Close is called when the session ends.
+	Open(Operator) (ConsolePages, error)
+	// SignIn answers a caller who has not signed in, with a form that posts the member credential to
+	// its own address. It also serves what that page loads. problem is empty at first.
+	SignIn(w http.ResponseWriter, r *http.Request, status int, problem string)
+}
+
+// ConsolePages are the pages for one caller.
+type ConsolePages interface {
+	http.Handler
+	Close()
+}
+
+// Operator is a caller of the console, with its rights in the console block as it is now.
+type Operator struct {
+	Principal identity.Principal
+	// Source is the origin of the request that began the session.
+	Source identity.Source
+	// SignOut ends the session.
+	SignOut func()
+	front   *Front
+}
+
+// MayOperate reports whether the caller may call items and change something.
+func (o Operator) MayOperate(ctx context.Context) bool {
+	block := o.front.engine.Inside().Catalog().Console
+	if block == nil {
+		return false
+	}
+	return o.front.permitted(block.MayOperate(ctx, o.Principal, time.Now()))
+}
+
+// MayActAs reports whether the caller may operate as another principal.
+func (o Operator) MayActAs(ctx context.Context, other identity.Principal) bool {
+	block := o.front.engine.Inside().Catalog().Console
+	if block == nil {
+		return false
+	}
+	return o.front.permitted(block.MayActAs(ctx, o.Principal, other, time.Now()))
+}
+
+// permitted logs the error of a condition of the console block.
+func (f *Front) permitted(may bool, err error) bool {
+	if err != nil {
+		f.engine.Logger().Warn("evaluate console block", slog.String("error", err.Error()))
+	}
+	return may
+}
+
+// Bounds of the sessions of the console. A session beyond them ends the oldest one.
+const (
+	consoleLifetime       = 8 * time.Hour
+	maxConsoleSessions    = 64
+	maxPrincipalSessions  = 8
+	maxSignIn             = 16 << 10 // bytes of the form
+	consoleAccessInterval = time.Second
+)
+
+// consoleSessions serves the console: it authenticates each request as other routes do. Browsers
+// send no header with a credential, so a form takes it once, and the session holds it from then on.
+type consoleSessions struct {
+	front *Front
+	pages Console
+	who   authn.Middleware
+
+	mu   sync.Mutex
+	byID map[[sha256.Size]byte]*consoleSession // by the hash of the cookie
+}
+
+// consoleSession is a session of a caller.
+type consoleSession struct {
+	key       [sha256.Size]byte
+	principal identity.Principal
+	// credential is empty if the connection authenticates the caller, or each request.
+	credential string
+	began      time.Time
+	pages      ConsolePages
+	closing    sync.Once
+}
+
+func (s *consoleSession) close() { s.closing.Do(s.pages.Close) }
+
+func newConsoleSessions(f *Front, pages Console, who authn.Middleware) *consoleSessions {
+	return &consoleSessions{front: f, pages: pages, who: who, byID: map[[sha256.Size]byte]*consoleSession{}}
+}
+
+// isConsole reports whether the console serves the path. The console checks its own forms and their
+// origin, as its pages may have any host name of the server.
+func (s *consoleSessions) isConsole(r *http.Request) bool {
+	return s != nil && strings.HasPrefix(r.URL.Path, ConsolePath)
+}
+
+func (s *consoleSessions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.front.engine.Inside().Catalog().Console == nil {
+		s.closeAll()
+		notFound(w, r)
+		return
+	}
+	if r.Method == http.MethodPost && !sameOrigin(r) {
+		http.Error(w, "the request comes from another site", http.StatusForbidden)
+		return
+	}
+	if r.URL.Path+"/" == ConsolePath {
+		http.Redirect(w, r, ConsolePath, http.StatusMovedPermanently)
+		return
+	}
+	session := s.find(r)
+	credential := ""
+	switch {
+	case session != nil:
+		credential = session.credential
+	case r.Method == http.MethodPost:
+		if credential = postedCredential(w, r); credential == "" {
+			s.pages.SignIn(w, r, http.StatusBadRequest, "Enter an API key or a token.")
+			return
+		}
+	}
+	if credential != "" && r.Header["Authorization"] == nil && r.Header["X-Api-Key"] == nil {
+		r.Header.Set("Authorization", "Bearer "+credential)
+	}
+	principal, source, access, err := s.who.Authenticate(r)
+	switch {
+	case err != nil:
+		status, problem := s.who.Reject(w.Header(), r, err)
+		if session == nil && r.Method != http.MethodPost {
+			problem = "" // the first page
+		}
+		s.end(session)
+		s.pages.SignIn(w, r, status, problem)
+		return
+	case principal.Kind == identity.KindAnonymous:
+		s.end(session)
+		s.pages.SignIn(w, r, http.StatusUnauthorized, "")
+		return
+	case session != nil && !reflect.DeepEqual(session.principal, principal):
+		s.end(session)
+		s.pages.SignIn(w, r, http.StatusUnauthorized, "The credential has changed. Sign in again.")
+		return
+	case !s.allowed(r.Context(), principal):
+		s.end(session)
+		s.pages.SignIn(w, r, http.StatusForbidden, "The server gives you no access to the console.")
+		return
+	}
+	if _, ok := httpguard.Admit(r, &principal); !ok {
+		http.Error(w, httpguard.TooManyInUse, http.StatusServiceUnavailable)
+		return
+	}
+	if session == nil {
+		if session, err = s.begin(w, r, principal, source, credential); err != nil {
+			s.front.engine.Logger().Error("open console", slog.String("error", err.Error()), slog.String("request_id", httpheader.RequestIDOf(r.Header)))
+			http.Error(w, "the console cannot be opened", http.StatusInternalServerError)
+			return
+		}
+		if r.Method == http.MethodPost {
+			http.Redirect(w, r, ConsolePath, http.StatusSeeOther)
+			return
+		}
+	}
+	s.serve(w, r, session, access)
+}
+
+func (s *consoleSessions) allowed(ctx context.Context, p identity.Principal) bool {
+	block := s.front.engine.Inside().Catalog().Console
+	return block != nil && s.front.permitted(block.MayLook(ctx, p, time.Now()))
+}
+
+// errConsoleEnded ends the requests of a session without access.
+var errConsoleEnded = errors.New("the session of the console has ended")
+
+// serve serves a request until the caller has access no more: live pages stay open for long.
+func (s *consoleSessions) serve(w http.ResponseWriter, r *http.Request, session *consoleSession, access *authn.Access) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel(nil)
+	watching.Go(func() {
+		tick := time.NewTicker(consoleAccessInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if access.Check() != nil || !s.allowed(ctx, session.principal) || !s.live(session) {
+				s.end(session)
+				cancel(errConsoleEnded)
+				return
+			}
+		}
+	})
+	session.pages.ServeHTTP(w, r.WithContext(ctx))
+	if !s.live(session) { // such as after a sign-out
+		session.close()
+	}
+}
+
+// sameOrigin reports whether a POST comes from a page of this server. A proxy may have decrypted
+// the request, so only the host counts.
+func sameOrigin(r *http.Request) bool {
+	origin, site := r.Header["Origin"], r.Header["Sec-Fetch-Site"]
+	if len(origin) != 1 || len(site) > 1 || len(site) == 1 && site[0] != "same-origin" {
+		return false
+	}
+	scheme, host, _ := strings.Cut(origin[0], "://")
+	return host == r.Host && (scheme == "https" || scheme == "http" && r.TLS == nil)
+}
+
+// postedCredential returns the credential in the form of a sign-in; "" if there is none.
+func postedCredential(w http.ResponseWriter, r *http.Request) string {
+	r.Body = http.MaxBytesReader(w, r.Body, maxSignIn)
+	if r.URL.Path != ConsolePath || r.ParseForm() != nil {
+		return ""
+	}
+	return strings.TrimSpace(r.PostForm.Get("credential"))
+}
+
+// begin begins a session and sets its cookie.
+func (s *consoleSessions) begin(w http.ResponseWriter, r *http.Request, p identity.Principal, source identity.Source, credential string) (*consoleSession, error) {
+	var random [32]byte
+	_, _ = rand.Read(random[:]) // never fails
+	id := base64.RawURLEncoding.EncodeToString(random[:])
+	session := &consoleSession{key: sha256.Sum256([]byte(id)), principal: p, credential: credential, began: time.Now()}
+	var err error
+	session.pages, err = s.pages.Open(Operator{Principal: p, Source: source, front: s.front, SignOut: func() { s.remove(session) }})
+	if err != nil {
+		return nil, err
+	}
+	var ended []*consoleSession
+	s.mu.Lock()
+	s.byID[session.key] = session
+	for {
+		var all, own int
+		var oldest, oldestOwn *consoleSession
+		for _, other := range s.byID {
+			all++
+			if oldest == nil || other.began.Before(oldest.began) {
+				oldest = other
+			}
+			if sameCaller(other.principal, p) {
+				own++
+				if oldestOwn == nil || other.began.Before(oldestOwn.began) {
+					oldestOwn = other
+				}
+			}
+		}
+		switch {
+		case own > maxPrincipalSessions:
+			oldest = oldestOwn
+		case all <= maxConsoleSessions && s.isLive(oldest):
+			oldest = nil
+		}
+		if oldest == nil {
+			break
+		}
+		delete(s.byID, oldest.key)
+		ended = append(ended, oldest)
+	}
+	s.mu.Unlock()
+	for _, old := range ended {
+		old.close()
+	}
+	http.SetCookie(w, &http.Cookie{
+		Name: consoleCookie(r), Value: id, Path: "/", MaxAge: int(consoleLifetime.Seconds()),
+		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: !onLoopback(r),
+	})
+	return session, nil
+}
+
+func sameCaller(a, b identity.Principal) bool {
+	return a.ID == b.ID && a.Kind == b.Kind && a.Issuer == b.Issuer
+}
+
+// consoleCookie returns the name of the cookie. Browsers send the cookies of a host to all of its
+// ports. Only the host itself can set a cookie whose name starts with __Host-.
+func consoleCookie(r *http.Request) string {
+	if !onLoopback(r) {
+		return "__Host-mcpd-console"
+	}
+	_, port, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		return "mcpd-console"
+	}
+	return "mcpd-console-" + port
+}
+
+// onLoopback reports whether the browser reaches the server on its own machine and without TLS.
+func onLoopback(r *http.Request) bool {
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return r.TLS == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+// find returns the session of a request; nil if it has none.
+func (s *consoleSessions) find(r *http.Request) *consoleSession {
+	for _, cookie := range r.CookiesNamed(consoleCookie(r)) {
+		s.mu.Lock()
+		session := s.byID[sha256.Sum256([]byte(cookie.Value))]
+		s.mu.Unlock()
+		switch {
+		case session == nil:
+		case s.isLive(session):
+			return session
+		default:
+			s.end(session)
+		}
+	}
+	return nil
+}
+
+func (s *consoleSessions) isLive(session *consoleSession) bool {
+	return time.Since(session.began) < consoleLifetime
+}
+
+// live reports whether a session has not ended.
+func (s *consoleSessions) live(session *consoleSession) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byID[session.key] == session && s.isLive(session)
+}
+
+// remove makes a session invalid.
+func (s *consoleSessions) remove(session *consoleSession) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byID, session.key)
+}
+
+// end ends a session; nil is none.
+func (s *consoleSessions) end(session *consoleSession) {
+	if session != nil {
+		s.remove(session)
+		session.close()
+	}
+}
+
+// closeAll ends all sessions.
+func (s *consoleSessions) closeAll() {
+	s.mu.Lock()
+	all := s.byID
+	s.byID = map[[sha256.Size]byte]*consoleSession{}
+	s.mu.Unlock()
+	for _, session := range all {
+		session.close()
+	}
+}
