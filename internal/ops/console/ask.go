@@ -51,7 +51,7 @@ func newQuestion(i int, q control.TryQuestion, asked int) questionView {
 	switch q.Method {
 	case methodElicit:
 		v.Widget, v.URL = "form", p.URL
-		if len(p.RequestedSchema) > 0 && p.URL == "" {
+		if p.URL == "" && asksForValues(p.RequestedSchema) {
 			v.Form = formOf(v.Scope, p.RequestedSchema, nil, nil)
 		}
 	case methodSample:
@@ -62,6 +62,12 @@ func newQuestion(i int, q control.TryQuestion, asked int) questionView {
 		v.Widget = "json"
 	}
 	return v
+}
+
+// asksForValues reports whether the form of a question has fields. An approval has none.
+func asksForValues(document json.RawMessage) bool {
+	var s struct{ Properties map[string]json.RawMessage }
+	return len(document) > 0 && (json.Unmarshal(document, &s) != nil || len(s.Properties) > 0)
 }
 
 // answerOf returns the answers of a posted form to questions. problem says what is wrong with it.

@@ -107,6 +107,12 @@ const (
 	maxOptions = 500
 )
 
+// isClosed reports whether an object may have no members but those of its schema.
+func isClosed(j json.RawMessage) bool {
+	var s struct{ AdditionalProperties json.RawMessage }
+	return json.Unmarshal(j, &s) == nil && string(s.AdditionalProperties) == "false"
+}
+
 // field returns the field of a schema for a value; nil means that there is none.
 func (b *formBuilder) field(pointer, label string, j json.RawMessage, required bool, value any, depth int) field {
 	s := b.parse(j)
@@ -145,7 +151,7 @@ func (b *formBuilder) field(pointer, label string, j json.RawMessage, required b
 	}
 	switch s.kind() {
 	case "object":
-		if s.Properties == nil {
+		if s.Properties == nil && !isClosed(j) {
 			break
 		}
 		f.Widget = "object"

@@ -263,7 +263,7 @@ func checkHostile(t *testing.T, b *browser, server *changing, backend *fake, tex
 // elements and attributes are those of the templates.
 var (
 	elements = []string{
-		"html", "head", "meta", "title", "link", "script", "body", "a", "header", "nav", "ul", "ol", "li", "button", "main", "h1", "h2", "h3", "h4", "p", "div", "section", "span", "strong", "code", "pre",
+		"html", "head", "meta", "title", "link", "script", "body", "a", "header", "nav", "ul", "ol", "li", "button", "main", "h1", "h2", "h3", "h4", "p", "div", "section", "span", "strong", "code", "pre", "ins", "del",
 		"table", "caption", "thead", "tbody", "tr", "th", "td", "form", "fieldset", "legend", "label", "input", "select", "option", "textarea", "details", "summary", "dl", "dt", "dd", "figure", "figcaption", "time", "svg", "rect", "br", "article", "progress", "img", "audio", "noscript",
 	}
 	attributes = []string{
