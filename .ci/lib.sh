@@ -19,6 +19,7 @@ packages=(
   @modelcontextprotocol/server-filesystem@2026.8.31
   @modelcontextprotocol/server-memory@2026.8.31
   typescript@7.0.2
+  axe-core@4.14.1
 )
 
 # step NAME COMMAND...: runs a step, prints its duration, and exits if it fails.
@@ -45,7 +46,7 @@ retry() {
 }
 
 # install_node DIR: installs Node, the conformance suite, the TypeScript SDK, the
-# Inspector, the reference servers and the TypeScript compiler.
+# Inspector, the reference servers, the TypeScript compiler and axe-core.
 install_node() {
   local package file missing=()
   for package in "${packages[@]}"; do
@@ -85,6 +86,13 @@ need_postgres() {
   retry apt-get -qq update && retry apt-get -qq install -y --no-install-recommends postgresql
 }
 
+# need_chromium: installs the browser that shows the console.
+need_chromium() {
+  command -v chromium >/dev/null && return 0
+  echo "installing Chromium for the tests of the console"
+  retry apt-get -qq update && retry apt-get -qq install -y --no-install-recommends chromium
+}
+
 # packages_with PREFIX: prints the packages whose tests have functions of that prefix.
 # Linking the tests of all packages takes longer than running them.
 packages_with() {
@@ -96,9 +104,9 @@ packages_with() {
 # nothing.
 racing() {
   local starts='^[[:space:]]*go [A-Za-z_(]|errgroup|\.Go\(|AfterFunc\(' found helper
-  found=$(grep -rlE "$starts" --include='*.go' --exclude-dir=testdata --exclude-dir=.ci --exclude-dir=peers .)
+  found=$(grep -rlE "$starts" --include='*.go' --exclude-dir=testdata --exclude-dir=.ci --exclude-dir=peers --exclude-dir=browser .)
   for helper in $(xargs -n 1 dirname <<<"$found" | grep 'test$' | sort -u); do
-    found+=$'\n'$(grep -rlF "\"github.com/mcpd/mcpd/${helper#./}\"" --include='*_test.go' --exclude-dir=testdata --exclude-dir=.ci --exclude-dir=peers .) || true
+    found+=$'\n'$(grep -rlF "\"github.com/mcpd/mcpd/${helper#./}\"" --include='*_test.go' --exclude-dir=testdata --exclude-dir=.ci --exclude-dir=peers --exclude-dir=browser .) || true
   done
   xargs -n 1 dirname <<<"$found" | sort -u
 }

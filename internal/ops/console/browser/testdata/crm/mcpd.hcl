@@ -1,0 +1,1 @@
+server { name = "crm" }
