@@ -30,14 +30,16 @@ func (c *Console) redirect(w http.ResponseWriter, r *http.Request, path string) 
 
 // ownPath matches the start of a path of the console in a rendered page. The value of another
 // attribute, or text, cannot match: in both, quotes are escaped.
-var ownPath = regexp.MustCompile(` (href|action|src|hx-get|hx-post|sse-connect)="/`)
+var ownPath = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(` (href|action|src|hx-get|hx-post|sse-connect)="/`)
+})
 
 // rebase returns a rendered page whose paths begin with base.
 func rebase(page []byte, base string) []byte {
 	if base == "" {
 		return page
 	}
-	return ownPath.ReplaceAll(page, []byte(` $1="`+base+`/`))
+	return ownPath().ReplaceAll(page, []byte(` $1="`+base+`/`))
 }
 
 // outside has the page and the assets for callers who have not signed in.
