@@ -57,7 +57,7 @@ line for each event; the first word of a line says what happened:
 	cmd.Flags().StringVar(&f.listen, "listen", serve.DefaultAddress, "listen on the loopback address `HOST:PORT`")
 	f.files.upstreams.add(cmd)
 	cmd.Flags().StringVar(&f.state, "state", "", "store tasks and paused calls in `FILE`, in the database postgres://…, or in \"memory\" (default a file in the user's state directory)")
-	f.control.add(cmd, "answer mcpd status, attach, reload and token on the socket `PATH`, or \"off\" (default a socket in the user's state directory)")
+	f.control.add(cmd, "answer mcpd status, console and other verbs on the socket `PATH`, or \"off\" (default a socket in the user's state directory)")
 	cmd.Flags().StringVar(&f.executor, "executor", executorWorker, "run scripts with the executor `KIND`: worker (in separate processes) or inline (in the server)")
 	_ = cmd.RegisterFlagCompletionFunc("executor", cobra.FixedCompletions([]string{executorWorker, executorInline}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().BoolVar(&plain, "plain", false, "print lines instead of a view, also on a terminal")

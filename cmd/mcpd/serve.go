@@ -74,7 +74,7 @@ latest. A second signal exits at once, with exit code 1.`,
 	cmd.Flags().BoolVar(&f.insecure, "insecure-listen", false, "listen beyond loopback without authentication")
 	f.files.upstreams.add(cmd)
 	cmd.Flags().StringVar(&f.state, "state", "", "store tasks and paused calls in `FILE`, in the database postgres://…, or in \"memory\" (default a file in the user's state directory)")
-	f.control.add(cmd, "answer mcpd status, attach, reload and token on the socket `PATH`, or \"off\" (default a socket in the user's state directory)")
+	f.control.add(cmd, "answer mcpd status, console and other verbs on the socket `PATH`, or \"off\" (default a socket in the user's state directory)")
 	cmd.Flags().DurationVar(&f.grace, "grace", 10*time.Second, "wait up to `TIME` for running calls at shutdown; 0s cancels them at once")
 	cmd.Flags().StringVar(&f.executor, "executor", executorWorker, "run scripts with the executor `KIND`: worker (in separate processes) or inline (in the server)")
 	_ = cmd.RegisterFlagCompletionFunc("executor", cobra.FixedCompletions([]string{executorWorker, executorInline}, cobra.ShellCompDirectiveNoFileComp))
