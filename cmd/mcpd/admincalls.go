@@ -115,7 +115,7 @@ func (o *runningServer) auditedCalls(ctx context.Context, q control.CallQuery) (
 	row := control.AuditRow{Calls: []control.CallRow{}}
 	log := o.server.Inside().AuditLog()
 	if log == nil {
-		row.Log = "the server writes no audit log"
+		row.Problem = "the server writes no audit log"
 		return row, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, auditTime)

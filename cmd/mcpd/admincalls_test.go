@@ -107,7 +107,7 @@ func TestAdmin_auditWithoutLog(t *testing.T) {
 	a := newAdministered(t, "")
 	var got control.AuditRow
 	a.must(t, control.Audit, nil, &got)
-	if got.Log != "the server writes no audit log" || got.Calls == nil || got.More {
+	if got.Problem != "the server writes no audit log" || got.Calls == nil || got.More {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -38,14 +38,14 @@ type pageBackend struct {
 	operator serve.Operator
 }
 
-// looking are the actions that need no right to operate.
-var looking = []control.Action{
+// readActions are the actions that need no right to operate.
+var readActions = []control.Action{
 	control.Status, control.Catalog, control.Item, control.Explain, control.Matrix, control.Calls, control.Audit, control.Pins, control.Keys, control.Tokens, control.Tasks,
 }
 
 // authorize returns an error unless the operator may send a request.
 func (b pageBackend) authorize(ctx context.Context, r control.Request) error {
-	if slices.Contains(looking, r.Action) {
+	if slices.Contains(readActions, r.Action) {
 		return nil
 	}
 	if !b.operator.MayOperate(ctx) {

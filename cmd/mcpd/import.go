@@ -273,7 +273,7 @@ func (f *openAPIFlags) read(e env, source string) (*spec.Document, error) {
 	}
 	if f.name == "" && source != "-" {
 		base := filepath.Base(source)
-		f.name = openapi.NameOf(strings.TrimSuffix(base, filepath.Ext(base)))
+		f.name = openapi.ImportName(strings.TrimSuffix(base, filepath.Ext(base)))
 	}
 	if !importedName.MatchString(f.name) {
 		return nil, usageError("name the import with --name, in lower-case letters, digits and underscores")

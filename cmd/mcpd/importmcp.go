@@ -92,9 +92,9 @@ func (f *mcpFlags) block(args []string) (string, error) {
 		address = args[0]
 	}
 	if f.name == "" && address != "" {
-		f.name = openapi.NameOf(hostName(address))
+		f.name = openapi.ImportName(hostName(address))
 	} else if f.name == "" {
-		f.name = openapi.NameOf(strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0])))
+		f.name = openapi.ImportName(strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0])))
 	}
 	if !importedName.MatchString(f.name) {
 		return "", usageError("name the upstream with --name, in lower-case letters, digits and underscores")

@@ -42,14 +42,14 @@ func Of(conn net.Conn) (c Cred, ok bool) {
 	return Cred{UID: peer.Uid, GID: peer.Gid, PID: peer.Pid}, true
 }
 
-// maxAncestors bounds the ancestors that [Descends] follows.
+// maxAncestors bounds the ancestors that [MayDescend] follows.
 const maxAncestors = 1024
 
-// Descends reports whether the process pid is a descendant of the process ancestor, or is not known
+// MayDescend reports whether the process pid is a descendant of the process ancestor, or is not known
 // to be none: its ancestors cannot be read, such as after its end. It is false for a process outside
 // of this PID namespace, whose pid is 0, and for the ancestor itself. A process whose parent has ended
 // is a descendant of the process that adopts orphans, mostly process 1.
-func Descends(pid, ancestor int) bool {
+func MayDescend(pid, ancestor int) bool {
 	if pid == ancestor {
 		return false
 	}

@@ -16,5 +16,5 @@ const Supported = false
 // Of returns false: the system does not provide peers.
 func Of(net.Conn) (c Cred, ok bool) { return Cred{}, false }
 
-// Descends returns false: the system does not provide peers.
-func Descends(pid, ancestor int) bool { return false }
+// MayDescend returns false: the system does not provide peers.
+func MayDescend(pid, ancestor int) bool { return false }

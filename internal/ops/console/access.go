@@ -62,9 +62,9 @@ func atMost[T any](all []T, n int) ([]T, int) {
 	return all[:n], len(all) - n
 }
 
-// action is something that the console does after a confirmation. The parameters of its address name
-// its object.
-type action struct {
+// confirmation is an action that the operator must confirm. The parameters of its address name its
+// object.
+type confirmation struct {
 	Title, Question, Button string
 	Section                 string
 	names                   []string // of the parameters
@@ -72,7 +72,7 @@ type action struct {
 }
 
 // actions are the actions by their name in the address.
-var actions = map[string]action{
+var actions = map[string]confirmation{
 	"accept": {
 		"Accept a tool", "The server will serve the tool as the upstream server offers it now.", "Accept the tool", "/upstreams", []string{"upstream", "tool", "digest"},
 		func(c *Console, r *http.Request, q url.Values) error {
@@ -103,7 +103,7 @@ var actions = map[string]action{
 
 // confirmBody is the data of the page that asks for a confirmation.
 type confirmBody struct {
-	action
+	confirmation
 	CSRF    string
 	Address string // of the form
 	Rows    [][2]string
@@ -118,7 +118,7 @@ func (c *Console) confirm(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	query := r.URL.Query()
-	b := confirmBody{action: a}
+	b := confirmBody{confirmation: a}
 	if s := c.sessionOf(r); s != nil {
 		b.CSRF = s.csrf
 	}

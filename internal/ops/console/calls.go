@@ -36,7 +36,7 @@ type callsBody struct {
 	History  bool // the calls of the audit log, not the live ones
 	Calls    []numbered
 	Feed     string // why live calls are missing
-	Log      string // why there is no history
+	Problem  string // why there is no history
 	Live     string // the address of the events
 	Older    string // a link
 	Switch   string // the address of the other view
@@ -50,7 +50,7 @@ func (c *Console) calls(w http.ResponseWriter, r *http.Request) {
 		before, _ := strconv.ParseUint(r.URL.Query().Get("before"), 10, 64)
 		var row control.AuditRow
 		if err := c.do(r, control.Audit, control.CallQuery{Name: f.Name, Principal: f.Principal, Outcome: f.Outcome, Before: before, Limit: pageCalls}, &row); err != nil {
-			row.Log = err.Error()
+			row.Problem = err.Error()
 		}
 		for _, call := range row.Calls {
 			b.Calls = append(b.Calls, numbered{0, call})
@@ -58,7 +58,7 @@ func (c *Console) calls(w http.ResponseWriter, r *http.Request) {
 		if n := len(row.Calls); row.More && n > 0 {
 			b.Older = link("/calls", "view", "history", "name", f.Name, "principal", f.Principal, "outcome", f.Outcome, "before", strconv.FormatUint(row.Calls[n-1].Seq, 10))
 		}
-		b.Log, b.Switch = row.Log, link("/calls", "name", f.Name, "principal", f.Principal, "outcome", f.Outcome)
+		b.Problem, b.Switch = row.Problem, link("/calls", "name", f.Name, "principal", f.Principal, "outcome", f.Outcome)
 	} else {
 		c.feed.start(r.Context())
 		latest, problem, _ := c.feed.after(0)
@@ -132,7 +132,7 @@ func (c *Console) callPage(w http.ResponseWriter, r *http.Request) {
 			c.fail(w, r, "/calls", err)
 			return
 		case len(row.Calls) == 0:
-			c.problem(w, r, http.StatusNotFound, "/calls", "This call is not known", row.Log)
+			c.problem(w, r, http.StatusNotFound, "/calls", "This call is not known", row.Problem)
 			return
 		}
 		found = &row.Calls[0]

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -249,53 +248,4 @@ func (b *formBuilder) fits(s schema, value any) bool {
 		return s.kind() == "boolean"
 	}
 	return false
-}
-
-// merge returns the schema of an alternative with the properties beside it.
-func (s schemas) merge(base schema, branch json.RawMessage) json.RawMessage {
-	b := s.parse(branch)
-	if base.Properties == nil && (base.Type == nil || b.Type != nil) {
-		return branch
-	}
-	base.OneOf, base.AnyOf, base.AllOf, base.Default, base.Ref = nil, nil, nil, nil, ""
-	merged := b.over(base)
-	merged.Ref, merged.AllOf = "", nil
-	return merged.json()
-}
-
-// json encodes a schema. The order of its properties is that of s.
-func (s schema) json() json.RawMessage {
-	properties := bytes.NewBufferString("{")
-	for i, p := range s.Properties {
-		name, _ := json.Marshal(p.Name) // strings always encode
-		if i > 0 {
-			properties.WriteByte(',')
-		}
-		fmt.Fprintf(properties, "%s:%s", name, p.Value)
-	}
-	properties.WriteByte('}')
-	all := map[string]any{"required": append([]string{}, s.Required...)}
-	set := func(name string, value any, isSet bool) {
-		if isSet {
-			all[name] = value
-		}
-	}
-	set("type", []string(s.Type), s.Type != nil)
-	set("title", s.Title, s.Title != "")
-	set("description", s.Description, s.Description != "")
-	set("properties", json.RawMessage(properties.Bytes()), s.Properties != nil)
-	set("items", s.Items, s.Items != nil)
-	set("const", s.Const, s.Const != nil)
-	set("enum", s.Enum, s.Enum != nil)
-	set("oneOf", s.OneOf, s.OneOf != nil)
-	set("anyOf", s.AnyOf, s.AnyOf != nil)
-	set("format", s.Format, s.Format != "")
-	set("maxLength", s.MaxLength, s.MaxLength != nil)
-	set("minimum", s.Minimum, s.Minimum != "")
-	set("maximum", s.Maximum, s.Maximum != "")
-	encoded, err := json.Marshal(all)
-	if err != nil {
-		return json.RawMessage("{}") // a part that is not JSON
-	}
-	return encoded
 }

@@ -101,7 +101,7 @@ func hostileServer(text string, schema json.RawMessage) *fake {
 		},
 		control.Explain: control.ExplainRow{Verdict: text, Lines: []string{text}, Code: text, Message: text, Rulings: []control.RulingLine{{PolicyRow: control.PolicyRow{Name: text, Place: place}, Decides: true, Says: text}}},
 		control.Matrix:  control.MatrixRow{Principals: []identity.Principal{{ID: text, Kind: identity.Kind(text), Agent: text}}, Items: []control.ItemName{name}, Cells: [][]control.MatrixCell{{{Verdict: text, Policy: text}}}},
-		control.Audit:   control.AuditRow{Calls: []control.CallRow{row}, Log: text, More: true},
+		control.Audit:   control.AuditRow{Calls: []control.CallRow{row}, Problem: text, More: true},
 		control.Pins:    []control.PinRow{{PinName: control.PinName{Upstream: "u", Tool: "t", Digest: "d"}, Change: text}, {PinName: control.PinName{Upstream: text, Tool: text, Digest: text}, Change: text}},
 		control.Keys:    []control.KeyRow{{KeyName: control.KeyName{Auth: text, ID: text}, Name: text, Principal: text, Scopes: []string{text}, Groups: []string{text}, Agent: text, State: text}},
 		control.Tasks:   []control.TaskRow{{TaskName: control.TaskName{Principal: text, AuthKind: text, Issuer: text, ID: text}, Tool: text, Status: "working"}},

@@ -89,7 +89,7 @@ func TestSignIn(t *testing.T) {
 	}
 	const problem = `the credential "<b>" was not accepted`
 	w := get("/console/items", problem)
-	if w.Code != http.StatusUnauthorized || w.Header().Get("Content-Security-Policy") != policy || strings.Contains(w.Body.String(), "<b>") {
+	if w.Code != http.StatusUnauthorized || w.Header().Get("Content-Security-Policy") != contentSecurityPolicy || strings.Contains(w.Body.String(), "<b>") {
 		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
 	}
 	checkBase(t, "the sign-in", w.Body.String(), problem)

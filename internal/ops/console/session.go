@@ -22,8 +22,8 @@ const (
 // maxForm is the maximum size of the body of a request.
 const maxForm = 1 << 20
 
-// policy is the Content-Security-Policy of all responses. Sounds of results are data: URLs.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src data:; connect-src 'self'; " +
+// contentSecurityPolicy is the Content-Security-Policy of all responses. Sounds of results are data: URLs.
+const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src data:; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 // randomText returns 256 random bits as text.
@@ -33,8 +33,8 @@ func randomText() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// same compares secrets in constant time.
-func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+// equalSecrets compares secrets in constant time.
+func equalSecrets(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
 // oneTimeToken is a token that is valid until its first use.
 type oneTimeToken struct {
@@ -47,7 +47,7 @@ type oneTimeToken struct {
 func (t *oneTimeToken) take(text string, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.text == "" || !same(text, t.text) || !now.Before(t.until) {
+	if t.text == "" || !equalSecrets(text, t.text) || !now.Before(t.until) {
 		return false
 	}
 	t.text = ""
@@ -85,7 +85,7 @@ func (c *Console) sessionOf(r *http.Request) *session {
 		return nil
 	}
 	for _, cookie := range r.CookiesNamed(cookieName(r.Host)) {
-		if same(cookie.Value, s.id) {
+		if equalSecrets(cookie.Value, s.id) {
 			return s
 		}
 	}
@@ -178,7 +178,7 @@ func (c *Console) readForm(w http.ResponseWriter, r *http.Request, s *session) b
 		http.Error(w, "The form is longer than 1 MiB, or is not valid.", http.StatusRequestEntityTooLarge)
 		return false
 	}
-	if !same(r.PostForm.Get("csrf"), s.csrf) {
+	if !equalSecrets(r.PostForm.Get("csrf"), s.csrf) {
 		http.Error(w, "The form is not one of this session. Load the page again.", http.StatusForbidden)
 		return false
 	}
@@ -189,7 +189,7 @@ func (c *Console) readForm(w http.ResponseWriter, r *http.Request, s *session) b
 // forms, which no-referrer would remove.
 func secureHeaders(h http.Header) {
 	for name, value := range map[string]string{
-		"Content-Security-Policy":      policy,
+		"Content-Security-Policy":      contentSecurityPolicy,
 		"X-Content-Type-Options":       "nosniff",
 		"X-Frame-Options":              "DENY",
 		"Referrer-Policy":              "same-origin",

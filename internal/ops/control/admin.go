@@ -274,12 +274,12 @@ type CallRow struct {
 }
 
 // AuditRow has calls of the audit log. More reports that there may be older ones: ask for those
-// before Next. Log says why there are none: the server writes no audit log.
+// before Next. Problem says why there are none: the server writes no audit log.
 type AuditRow struct {
-	Calls []CallRow `json:"calls"`
-	More  bool      `json:"more,omitempty"`
-	Next  uint64    `json:"next,omitempty"`
-	Log   string    `json:"log,omitempty"`
+	Calls   []CallRow `json:"calls"`
+	More    bool      `json:"more,omitempty"`
+	Next    uint64    `json:"next,omitempty"`
+	Problem string    `json:"problem,omitempty"`
 }
 
 // PinRow is a tool of an upstream server that differs from what was accepted. Kind is added, changed

@@ -205,7 +205,7 @@ func (s *Server) serve(ctx context.Context, conn net.Conn, answer Handler) (stre
 // upstream servers run as the user of the server, who may do everything here.
 func startedByServer(conn net.Conn) bool {
 	peer, known := peercred.Of(conn)
-	return known && peercred.Descends(int(peer.PID), os.Getpid())
+	return known && peercred.MayDescend(int(peer.PID), os.Getpid())
 }
 
 // Close removes the socket. Further calls do nothing.

@@ -21,7 +21,7 @@ func fitting(s *yaml.Map, candidates ...any) (value any, ok bool) {
 	if compiled == nil {
 		return nil, false
 	}
-	for _, v := range append(candidates, (&maker{left: maxMade}).made(s, deepest)) {
+	for _, v := range append(candidates, (&maker{left: maxMade}).made(s, maxLevels)) {
 		if v == nil || !isSmall(v) {
 			continue
 		}

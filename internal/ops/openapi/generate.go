@@ -78,7 +78,7 @@ var errTooComplex = errors.New("the schemas of the document are too complex; sel
 // Generate makes the tools of a document.
 func Generate(d *spec.Document, o Options) (*Generated, error) {
 	if o.Server != "" {
-		if _, err := parsePlace(o.Server, true); err != nil {
+		if _, err := parseEndpoint(o.Server, true); err != nil {
 			return nil, fmt.Errorf("--server: %w", err)
 		}
 	}
@@ -150,7 +150,7 @@ func (g *generator) tool(op *spec.Operation, name string) (Tool, error) {
 	if op.Method == "OPTIONS" {
 		return Tool{}, errors.New("OPTIONS describes the server itself")
 	}
-	at, err := placeOf(g.schemas.document, op, g.options.Server)
+	at, err := endpointOf(g.schemas.document, op, g.options.Server)
 	if err != nil {
 		return Tool{}, err
 	}
@@ -193,7 +193,7 @@ func (g *generator) tool(op *spec.Operation, name string) (Tool, error) {
 			return Tool{}, err
 		}
 	}
-	if err := valid(tool, secrets); err != nil {
+	if err := checkTool(tool, secrets); err != nil {
 		return Tool{}, err
 	}
 	for _, s := range secrets {
@@ -215,8 +215,8 @@ func formatted(block string) (string, error) {
 	return string(out), nil
 }
 
-// valid reports why mcpd would not load a tool, so that one tool does not stop an import.
-func valid(tool Tool, secrets []Secret) error {
+// checkTool reports why mcpd would not load a tool, so that one tool does not stop an import.
+func checkTool(tool Tool, secrets []Secret) error {
 	file, problems := hclfile.Parse(hclfile.Source{Path: "imported.hcl", Bytes: []byte(tool.Text + "\n" + tool.Test)}, hclfile.ToolsKind)
 	if !problems.HasErrors() {
 		var scope hclfile.Scope
@@ -265,7 +265,7 @@ func annotations(method string) string {
 	return "  idempotent = false\n"
 }
 
-func (g *generator) writeGrant(b *strings.Builder, op *spec.Operation, at place, credentials []credential) {
+func (g *generator) writeGrant(b *strings.Builder, op *spec.Operation, at endpoint, credentials []credential) {
 	var revealed []string
 	fmt.Fprintf(b, "\n  allow {\n    http %s {\n      hosts = [%s]\n      methods = [%s]\n      paths = [%s]\n",
 		tooltest.QuoteHCL(g.options.Name), tooltest.QuoteHCL(at.host), tooltest.QuoteHCL(op.Method), tooltest.QuoteHCL(pattern(at.base+op.Path)))

@@ -43,8 +43,8 @@ var hclNames = map[string]string{
 	"minItems": "min_items", "maxItems": "max_items", "uniqueItems": "unique", "enum": "enum",
 }
 
-// applies are the keywords that each type takes.
-var applies = map[string][]string{
+// keywordsOf are the keywords that each type takes.
+var keywordsOf = map[string][]string{
 	"string":  {"format", "pattern", "minLength", "maxLength", "enum"},
 	"integer": {"minimum", "maximum", "enum"},
 	"number":  {"minimum", "maximum", "enum"},
@@ -94,7 +94,7 @@ func writeBlock(b *strings.Builder, kind, name string, s *yaml.Map, required boo
 			fmt.Fprintf(b, "%s  description = %s\n", margin, tooltest.QuoteHCL(text))
 		case keyword == "properties" && t == "object":
 			fields, _ = s.Values[i].(*yaml.Map)
-		case slices.Contains(applies[t], keyword):
+		case slices.Contains(keywordsOf[t], keyword):
 			fmt.Fprintf(b, "%s  %s = %s\n", margin, hclNames[keyword], tooltest.ValueHCL(appendJSON(nil, s.Values[i])))
 		default:
 			return false

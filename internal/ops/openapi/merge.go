@@ -40,9 +40,9 @@ const heading = `# Imported by mcpd import openapi. You can edit these blocks: a
 
 // marker is the comment above a generated block. Operations have no line ends and no spaces.
 var (
-	marker = regexp.MustCompile(`^# mcpd import: (tool|test) ([A-Z]+ /\S*) sha256=([0-9a-f]{16})$`)
-	opens  = regexp.MustCompile(`<<-?([A-Za-z_][A-Za-z0-9_]*)\s*$`)
-	ofTool = regexp.MustCompile(`^tool "([A-Za-z0-9_.-]+)" \{`)
+	marker       = regexp.MustCompile(`^# mcpd import: (tool|test) ([A-Z]+ /\S*) sha256=([0-9a-f]{16})$`)
+	heredocStart = regexp.MustCompile(`<<-?([A-Za-z_][A-Za-z0-9_]*)\s*$`)
+	ofTool       = regexp.MustCompile(`^tool "([A-Za-z0-9_.-]+)" \{`)
 )
 
 func digest(text string) string {
@@ -92,8 +92,8 @@ func split(file string) (parts []part) {
 			if strings.TrimSpace(bare) == tag {
 				tag = ""
 			}
-		case opens.MatchString(bare):
-			tag = opens.FindStringSubmatch(bare)[1]
+		case heredocStart.MatchString(bare):
+			tag = heredocStart.FindStringSubmatch(bare)[1]
 		case bare == "}":
 			inside = false
 		}

@@ -119,5 +119,5 @@ func toolNames(keys, wanted []string, prefix string, earlier map[string]string) 
 	return names
 }
 
-// NameOf returns the name of an import for the name of a file.
-func NameOf(file string) string { return short(snake(file), 40) }
+// ImportName returns the name of an import for its source, such as a file name or a host.
+func ImportName(source string) string { return short(snake(source), 40) }

@@ -314,11 +314,11 @@ func TestParsePlace(t *testing.T) {
 		{"https://a_b.example.com", "", "", "malformed"},
 	} {
 		t.Run(row.url, func(t *testing.T) {
-			p, err := parsePlace(row.url, true)
+			p, err := parseEndpoint(row.url, true)
 			if p.host != row.host || p.base != row.base || (err != nil) != (row.host == "") {
 				t.Errorf("got %+v, %v", p, err)
 			}
-			if _, err := parsePlace(row.url, false); row.document == "" && err != nil || row.document != "" && (err == nil || !strings.Contains(err.Error(), row.document)) {
+			if _, err := parseEndpoint(row.url, false); row.document == "" && err != nil || row.document != "" && (err == nil || !strings.Contains(err.Error(), row.document)) {
 				t.Errorf("from the document: %v, want %q", err, row.document)
 			}
 		})

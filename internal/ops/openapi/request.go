@@ -87,7 +87,7 @@ func isReserved(header string) bool {
 }
 
 // parameters adds the inputs of all parameters.
-func (r *request) parameters(at place) error {
+func (r *request) parameters(at endpoint) error {
 	path, examplePath := quote(at.origin+at.base+r.op.Path), at.base+r.op.Path
 	for _, p := range r.op.Parameters {
 		if len(p.Name) > maxNameOfMember || p.Name == "" {

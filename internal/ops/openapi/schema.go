@@ -23,7 +23,7 @@ const (
 	maxNote         = 500       // bytes of the description of a value
 	maxPattern      = 1_000     // bytes
 	maxWork         = 1_000_000 // subschemas that are read for all tools of a document
-	deepest         = 12
+	maxLevels       = 12
 	maxSafeInteger  = 1<<53 - 1
 	maxNameOfMember = 200
 )
@@ -49,7 +49,7 @@ func (c *schemas) convert(v any, response bool) any {
 	if response {
 		limit = maxResponse
 	}
-	for levels := deepest; levels > 0; levels -= 2 {
+	for levels := maxLevels; levels > 0; levels -= 2 {
 		c.response, c.depth, c.nodes, c.within = response, levels, 0, nil
 		converted := c.schema(v)
 		raw := appendJSON(nil, converted)

@@ -11,8 +11,8 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/openapi/spec"
 )
 
-// place is the server of an operation.
-type place struct {
+// endpoint is the server of an operation.
+type endpoint struct {
 	origin string // scheme, host and port as in a URL
 	host   string // host:port, as in a grant
 	base   string // path before the path of the operation, without a final slash
@@ -26,51 +26,51 @@ var (
 	parameter = regexp.MustCompile(`\{[A-Za-z0-9._~-]+\}`)
 )
 
-// placeOf returns the server of an operation. given is the URL of the operator, "" if the document
+// endpointOf returns the server of an operation. given is the URL of the operator, "" if the document
 // decides.
-func placeOf(d *spec.Document, o *spec.Operation, given string) (place, error) {
+func endpointOf(d *spec.Document, o *spec.Operation, given string) (endpoint, error) {
 	if given != "" {
-		return parsePlace(given, true)
+		return parseEndpoint(given, true)
 	}
 	servers := o.Servers
 	if servers == nil {
 		servers = d.Servers
 	}
 	if len(servers) == 0 {
-		return place{}, errors.New("the document names no server; give its URL with --server")
+		return endpoint{}, errors.New("the document names no server; give its URL with --server")
 	}
-	return parsePlace(servers[0].URL, false)
+	return parseEndpoint(servers[0].URL, false)
 }
 
-// parsePlace checks the URL of a server. Only the operator may name one on a private network.
-func parsePlace(text string, operator bool) (place, error) {
+// parseEndpoint checks the URL of a server. Only the operator may name one on a private network.
+func parseEndpoint(text string, operator bool) (endpoint, error) {
 	u, err := url.Parse(text)
 	if err != nil || len(text) > 2048 {
-		return place{}, errors.New("the URL of the server is malformed")
+		return endpoint{}, errors.New("the URL of the server is malformed")
 	}
 	port := map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	switch {
 	case u.Host == "":
-		return place{}, errors.New("the document gives no host for its server; give its URL with --server")
+		return endpoint{}, errors.New("the document gives no host for its server; give its URL with --server")
 	case port == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Opaque != "":
-		return place{}, errors.New("the URL of the server must be http or https, without a user, query or fragment")
+		return endpoint{}, errors.New("the URL of the server must be http or https, without a user, query or fragment")
 	}
 	host := strings.ToLower(u.Hostname())
 	address, notAddress := netip.ParseAddr(host)
 	if notAddress != nil && !hostName.MatchString(host) {
-		return place{}, errors.New("the name of the server is malformed")
+		return endpoint{}, errors.New("the name of the server is malformed")
 	}
-	p := place{base: strings.TrimRight(u.EscapedPath(), "/")}
+	p := endpoint{base: strings.TrimRight(u.EscapedPath(), "/")}
 	if notAddress == nil {
 		p.private = !address.IsGlobalUnicast() || address.IsPrivate()
 	} else {
 		p.private = !strings.Contains(host, ".") || strings.HasSuffix(host, ".local") || strings.HasSuffix(host, ".internal") || strings.HasSuffix(host, ".localhost")
 	}
 	if p.private && !operator {
-		return place{}, fmt.Errorf("the document names a server on a private network, %s; if you trust it, give its URL with --server", host)
+		return endpoint{}, fmt.Errorf("the document names a server on a private network, %s; if you trust it, give its URL with --server", host)
 	}
 	if p.base != "" && (!plainPath.MatchString(p.base) || unsafePath(p.base)) {
-		return place{}, errors.New("the path of the server has unsupported characters")
+		return endpoint{}, errors.New("the path of the server has unsupported characters")
 	}
 	if u.Port() != "" {
 		port = u.Port()

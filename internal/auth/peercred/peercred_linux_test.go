@@ -1,5 +1,3 @@
-//go:build linux
-
 package peercred_test
 
 import (
@@ -12,8 +10,8 @@ import (
 	"github.com/mcpd/mcpd/internal/auth/peercred"
 )
 
-// TestDescends has a child and a grandchild of this process.
-func TestDescends(t *testing.T) {
+// TestMayDescend has a child and a grandchild of this process.
+func TestMayDescend(t *testing.T) {
 	// cat waits for the end of its input, which it would not have in the background.
 	c := exec.Command("sh", "-c", "cat <&0 & echo $!; wait")
 	in, err := c.StdinPipe()
@@ -50,7 +48,7 @@ func TestDescends(t *testing.T) {
 		"outside namespace": {0, own, false},
 		"unknown":           {1 << 30, own, true},
 	} {
-		if got := peercred.Descends(test.pid, test.ancestor); got != test.want {
+		if got := peercred.MayDescend(test.pid, test.ancestor); got != test.want {
 			t.Errorf("%s: got %t", name, got)
 		}
 	}
