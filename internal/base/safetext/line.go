@@ -59,10 +59,10 @@ func (l *line) add(r rune) {
 	case white && !l.blank:
 		l.WriteByte(' ')
 		l.blank, l.marks = true, maxMarks
-	case unicode.Is(unicode.M, r) && !unseen(r) && l.marks < maxMarks:
+	case unicode.Is(unicode.M, r) && !Invisible(r) && l.marks < maxMarks:
 		l.WriteRune(r)
 		l.marks++
-	case white || unicode.Is(unicode.M, r) || unseen(r):
+	case white || unicode.Is(unicode.M, r) || Invisible(r):
 		l.forward()
 		l.escape(r)
 		l.blank, l.marks = white, maxMarks
@@ -91,8 +91,9 @@ func (l *line) escape(r rune) {
 	l.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
 }
 
-// unseen reports whether a character is invisible or encloses others.
-func unseen(r rune) bool {
+// Invisible reports whether a character is invisible or encloses others. Joiners of emoji and scripts,
+// and the line end and tab, are invisible, too.
+func Invisible(r rune) bool {
 	return !unicode.IsGraphic(r) || r != ' ' && unicode.Is(unicode.Zs, r) || r == brailleBlank ||
 		unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector, unicode.Me)
 }
@@ -171,7 +172,7 @@ func spaced(text string) string { return strings.Join(strings.Fields(text), " ")
 func visible(text string) string {
 	var l line
 	for _, r := range text {
-		if r != '\t' && unseen(r) {
+		if r != '\t' && Invisible(r) {
 			l.escape(r)
 		} else {
 			l.WriteRune(r)

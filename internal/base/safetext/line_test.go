@@ -48,7 +48,7 @@ func FuzzLine(f *testing.F) {
 			if marks++; !unicode.Is(unicode.M, r) {
 				marks = 0
 			}
-			if r != toTheRight && unseen(r) || r == ' ' && before == ' ' || marks > maxMarks || strings.ContainsRune("\n\r\t", r) {
+			if r != toTheRight && Invisible(r) || r == ' ' && before == ' ' || marks > maxMarks || strings.ContainsRune("\n\r\t", r) {
 				t.Fatalf("%+q shows %+q", text, Line(text, 100))
 			}
 			before = r
@@ -112,7 +112,7 @@ func FuzzWords(f *testing.F) {
 		for _, write := range []func(label, text string, limit int) string{Words, Prompt} {
 			got := write("[crm] ", text, 100)
 			for line := range strings.SplitSeq(got, "\n") {
-				if line != "" && !strings.HasPrefix(line, "[crm] ") || strings.ContainsFunc(line, func(r rune) bool { return r != '\t' && r != toTheRight && unseen(r) }) {
+				if line != "" && !strings.HasPrefix(line, "[crm] ") || strings.ContainsFunc(line, func(r rune) bool { return r != '\t' && r != toTheRight && Invisible(r) }) {
 					t.Fatalf("%+q becomes %+q", text, got)
 				}
 			}
@@ -133,7 +133,7 @@ func FuzzShows(f *testing.F) {
 		const joins = "\ufe0e\ufe0f\u20e3\u200c\u200d"
 		hidden := 2
 		for _, r := range text {
-			if !unseen(r) {
+			if !Invisible(r) {
 				hidden = 0
 			} else if hidden++; !strings.ContainsRune(joins, r) || hidden > 2 {
 				t.Fatalf("%+q", text)

@@ -194,7 +194,7 @@ func browseHostile(t *testing.T) (*browser, *changing) {
 	server := new(changing)
 	server.Store(newFake())
 	b := browse(t, server).signIn()
-	b.get("/calls") // begins the stream of calls
+	b.get("/calls") // starts the stream of calls
 	return b, server
 }
 
@@ -240,7 +240,7 @@ func checkHostile(t *testing.T, b *browser, server *changing, backend *fake, tex
 	status, page, at := b.post("/item/try", url.Values{"mode": {"json"}, "json": {"{}"}})
 	check("run", status, page)
 	if !strings.HasPrefix(at, "/runs/") {
-		t.Fatalf("%.40q: the call did not begin: %s", text, at)
+		t.Fatalf("%.40q: the call did not start: %s", text, at)
 	}
 	id, _, _ := strings.Cut(at, "#")
 	run := b.console.runs[len(b.console.runs)-1]
@@ -324,5 +324,21 @@ func checkPage(t *testing.T, where, page string) {
 	}
 	if scripts > 4 {
 		t.Errorf("%s: %d scripts", where, scripts)
+	}
+}
+
+// TestVisible has characters of several categories that look like nothing or like a space.
+func TestVisible(t *testing.T) {
+	for _, hidden := range "\x1b\r\u00a0\u00ad\u034f\u115f\u200b\u2028\u202e\u2800\u3164\ufe0f\ufffe\U000e0041\U000e0100" {
+		if got, want := string(visible([]byte("a"+string(hidden)+"b"))), fmt.Sprintf(`a\u{%X}b`, hidden); got != want {
+			t.Errorf("U+%04X: got %q, want %q", hidden, got, want)
+		}
+	}
+	const shown = "ß 漢 é \U0001f469\u200d\U0001f680 می\u200cخواهم\n\t."
+	if got := string(visible([]byte(shown))); got != shown {
+		t.Errorf("got %q, want %q", got, shown)
+	}
+	if got := string(visible([]byte("a\xffb"))); got != "a\ufffdb" {
+		t.Errorf("an invalid byte is %q", got)
 	}
 }

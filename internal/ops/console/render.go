@@ -10,9 +10,9 @@ import (
 	"net/url"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
+	"github.com/mcpd/mcpd/internal/base/safetext"
 	"github.com/mcpd/mcpd/internal/ops/control"
 )
 
@@ -187,16 +187,14 @@ func depthOf(j []byte) int {
 	return deepest
 }
 
-// unseen reports whether a character has no picture of its own, or changes the order of others. The
-// joiners of emoji and scripts are not among them.
+// unseen reports whether a character is invisible, or changes the order of others. The line end, the
+// tab, and the joiners of emoji and scripts are shown as they are.
 func unseen(r rune) bool {
 	switch r {
 	case '\n', '\t', '\u200c', '\u200d':
 		return false
-	case '\u2028', '\u2029', '\ufffe', '\uffff':
-		return true
 	}
-	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r)
+	return safetext.Invisible(r)
 }
 
 // visible replaces characters that cannot be seen by their numbers, such as \u{1B}. It is applied
@@ -245,7 +243,7 @@ func (v view) Nav() [][2]string {
 
 // notices are the messages after a redirect, by the value of the parameter done.
 var notices = map[string]string{
-	"accept":     "The tool is accepted. The server serves it after its next reload of the lock file.",
+	"accept":     "The tool is accepted. If the server does not reload by itself, reload it.",
 	"revoke_key": "The key is revoked.",
 	"drop_token": "The token is dropped.",
 	"cancel":     "The task is cancelled.",
