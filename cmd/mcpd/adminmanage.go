@@ -150,7 +150,7 @@ func (o *runningServer) revokeKey(of control.KeyName) (any, error) {
 // maxTasks is the number of tasks in a response.
 const maxTasks = 1000
 
-// taskRows returns the tasks of all principals. Those that expire last come first.
+// taskRows returns tasks of all principals, at most maxTasks. Those that expire last come first.
 func (o *runningServer) taskRows() (any, error) {
 	store, err := o.server.Inside().State()
 	if err != nil {

@@ -74,8 +74,9 @@ type tried struct {
 }
 
 // authorize records that the operator makes a call as another principal. The user of the socket
-// owns the files that decide who may call what, so the operator may be any principal, but not
-// unseen. The request id connects the event with the records of the call.
+// owns the files that decide who may call what, so that user may be any principal, but not without
+// a record. A caller of the listener needs impersonate: see [pageBackend.authorize]. The request id
+// connects the event with the records of the call.
 func (t tried) authorize(caller *identity.Caller, impersonated bool) error {
 	if !impersonated {
 		return nil

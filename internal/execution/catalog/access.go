@@ -51,7 +51,7 @@ func (l *linker) addAccess(config *definition.Config) {
 }
 
 // Console says who has access to the console of the listener. Operate and Impersonate are nil if
-// nobody has.
+// not set.
 type Console struct{ Allow, Operate, Impersonate *policylang.Access }
 
 // MayLook reports whether a caller may see the console. An error permits nothing.

@@ -7,10 +7,11 @@
 //
 // The pages are rendered by html/template. Forms work without JavaScript; htmx replaces parts of a
 // page, and its extension for server-sent events (SSE) keeps them current. No text of the server
-// becomes markup: templates escape it, and [visible] shows control characters.
+// becomes markup: templates escape it, and a filter of whole pages shows invisible characters.
 //
-// Each request passes [Console.ServeHTTP], which checks the host, the session, and the origin and
-// CSRF token of a POST, before a route sees it.
+// Each request passes [Console.ServeHTTP] before a route sees it. For mcpd console, it checks the host,
+// the session, and the origin and CSRF token of a POST. On a listener, package serve has checked them,
+// and only the CSRF token is checked here.
 package console
 
 import (
@@ -32,7 +33,7 @@ import (
 type Backend interface {
 	// Do sends a request and decodes its result into into, a pointer, as [control.Do] does.
 	Do(ctx context.Context, r control.Request, into any) error
-	// Open sends a request that begins a stream, as [control.Open] does.
+	// Open sends a request that starts a stream, as [control.Open] does.
 	Open(ctx context.Context, r control.Request) (Stream, error)
 }
 
@@ -45,7 +46,7 @@ type Stream interface {
 
 // Options configure a [Console].
 type Options struct {
-	// Base is the path that all paths begin with, such as /console, for pages on a listener that
+	// Base is the path that all paths start with, such as /console, for pages on a listener that
 	// has authenticated the caller and checked the host and the origin. Then Hosts and Token have no
 	// meaning, and there is one session: that of the caller. Empty is for pages at the root.
 	Base string
@@ -110,7 +111,7 @@ func New(b Backend, o Options) (*Console, error) {
 	c.feed = newFeed(c.ctx, b, o.Now)
 	c.route()
 	if o.Base != "" {
-		c.begin()
+		c.startSession()
 	}
 	return c, nil
 }

@@ -16,7 +16,7 @@ import (
 // Bounds of the feed.
 const (
 	maxFeed     = 2000
-	askedFeed   = 1000 // recent calls when the stream begins
+	askedFeed   = 1000 // recent calls when the stream starts
 	feedBackoff = time.Second
 	// The charts have a point for each bucket of the last seriesBuckets.
 	seriesBucket  = 10 * time.Second
@@ -24,13 +24,13 @@ const (
 )
 
 // feed has the latest calls of the server. It reads one stream, from the first page that needs it
-// until the console is closed, and begins a new one when the stream ends.
+// until the console is closed, and starts a new one when the stream ends.
 type feed struct {
 	// fixed at creation
 	ctx     context.Context
 	backend Backend
 	now     func() time.Time
-	begin   sync.Once
+	once    sync.Once
 	busy    sync.WaitGroup
 
 	// guarded by mu
@@ -54,13 +54,13 @@ func newFeed(ctx context.Context, b Backend, now func() time.Time) *feed {
 
 // close waits until the stream has ended. The context of the feed must be done.
 func (f *feed) close() {
-	f.begin.Do(func() {}) // no stream begins later
+	f.once.Do(func() {}) // no stream starts later
 	f.busy.Wait()
 }
 
-// start begins to read the stream, with the values of a context.
+// start reads the stream, with the values of a context.
 func (f *feed) start(ctx context.Context) {
-	f.begin.Do(func() {
+	f.once.Do(func() {
 		ctx := withEnd(ctx, f.ctx)
 		f.busy.Go(func() {
 			for f.ctx.Err() == nil {
@@ -230,19 +230,19 @@ type series struct {
 func (f *feed) summary() summary {
 	calls, _, _ := f.after(0)
 	end := f.now().Truncate(seriesBucket).Add(seriesBucket)
-	begin := end.Add(-seriesBuckets * seriesBucket)
+	first := end.Add(-seriesBuckets * seriesBucket)
 	s := summary{Minutes: int((seriesBuckets * seriesBucket).Minutes()), series: series{
 		Time: make([]int64, seriesBuckets), OK: make([]int, seriesBuckets), Denied: make([]int, seriesBuckets), Failed: make([]int, seriesBuckets),
 		P50: make([]*float64, seriesBuckets), P95: make([]*float64, seriesBuckets),
 	}}
 	for i := range s.series.Time {
-		s.series.Time[i] = begin.Add(time.Duration(i) * seriesBucket).Unix()
+		s.series.Time[i] = first.Add(time.Duration(i) * seriesBucket).Unix()
 	}
 	var all []float64
 	latencies, refusals := make([][]float64, seriesBuckets), map[string]int{}
 	for _, c := range calls {
-		i := int(c.Time.Sub(begin) / seriesBucket)
-		if c.Time.Before(begin) || i >= seriesBuckets {
+		i := int(c.Time.Sub(first) / seriesBucket)
+		if c.Time.Before(first) || i >= seriesBuckets {
 			continue
 		}
 		switch outcomeOf(c.Outcome) {

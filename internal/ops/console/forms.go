@@ -16,7 +16,7 @@ import (
 //	len/lines           the number of entries of a list
 //	choice/target       the index of an alternative
 //
-// A value is decoded JSON with json.Number, or [invalidText] that was typed where it does not fit.
+// A value is decoded JSON with json.Number, or invalidText that was typed where it does not fit.
 
 // invalidText is typed text that is no value of its field.
 type invalidText string
@@ -112,7 +112,7 @@ func isClosed(j json.RawMessage) bool {
 	return json.Unmarshal(j, &s) == nil && string(s.AdditionalProperties) == "false"
 }
 
-// field returns the field of a schema for a value; nil means that there is none.
+// field returns the field of a schema for a value.
 func (b *formBuilder) field(pointer, label string, j json.RawMessage, required bool, value any, depth int) field {
 	s := b.parse(j)
 	b.count++

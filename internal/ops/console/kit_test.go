@@ -74,7 +74,7 @@ func (f *fake) Do(_ context.Context, r control.Request, into any) error {
 	return json.Unmarshal(encoded, into)
 }
 
-// Open begins a stream.
+// Open starts a stream.
 func (f *fake) Open(_ context.Context, r control.Request) (Stream, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -34,7 +34,7 @@ var ownPath = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(` (href|action|src|hx-get|hx-post|sse-connect)="/`)
 })
 
-// rebase returns a rendered page whose paths begin with base.
+// rebase returns a rendered page whose paths start with base.
 func rebase(page []byte, base string) []byte {
 	if base == "" {
 		return page

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// TestConsole_base: all addresses in pages begin with the base, and no text of a user changes.
+// TestConsole_base: all addresses in pages start with the base, and no text of a user changes.
 func TestConsole_base(t *testing.T) {
 	signedOut := false
 	b := browse(t, newFake(), func(o *Options) {

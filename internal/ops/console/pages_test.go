@@ -44,7 +44,7 @@ func TestOverview(t *testing.T) {
 		}
 	}
 	b := browse(t, backend).signIn()
-	b.get("/") // begins the stream of calls
+	b.get("/") // starts the stream of calls
 	waitForCalls(b.console.feed, 4)
 	_, page := b.get("/")
 	mustContain(t, page, "1 error in the files", "1 warning", "unknown block", "docs", "connection refused", "succeeded2", "refused1", "failed1", "nightly")
@@ -326,7 +326,7 @@ func TestCalls(t *testing.T) {
 	}
 	_, page = b.get("/calls?view=history&name=greet")
 	if mustContain(t, page, "Older calls"); !strings.Contains(page, "before=41") {
-		t.Error("older calls begin at another record")
+		t.Error("older calls start at another record")
 	}
 	if _, page := b.get("/calls/old"); !strings.Contains(page, "41") {
 		t.Error("a call of the audit log is not shown")
@@ -529,7 +529,7 @@ func BenchmarkItems(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer c.Close()
-	cookie := &http.Cookie{Name: cookieName("localhost:1"), Value: c.begin().id}
+	cookie := &http.Cookie{Name: cookieName("localhost:1"), Value: c.startSession().id}
 	for b.Loop() {
 		r := httptest.NewRequest(http.MethodGet, "http://localhost:1/items", nil)
 		r.AddCookie(cookie)

@@ -151,7 +151,7 @@ var (
 	soundTypes = map[string]bool{"audio/mpeg": true, "audio/wave": true, "application/ogg": true, "audio/aiff": true, "video/webm": true}
 )
 
-// media shows encoded data as a picture or a sound, by what its bytes are: the declared type is only
+// media shows encoded data as a picture or a sound, by the detected type: the declared type is only
 // printed. Text that is not one of them, such as SVG, is shown as text.
 func (c content) media(b block, data string) block {
 	b.Label = strings.TrimSpace(b.Label + " " + c.MimeType)

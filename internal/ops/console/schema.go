@@ -135,7 +135,7 @@ func (s schemas) parseWithin(j json.RawMessage, depth int) schema {
 	return parsed
 }
 
-// over returns s with what it lacks from another schema that holds too.
+// over fills the missing keywords of s from o.
 func (s schema) over(o schema) schema {
 	if s.Type == nil {
 		s.Type = o.Type

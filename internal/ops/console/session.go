@@ -64,8 +64,8 @@ type session struct {
 	until time.Time
 }
 
-// begin replaces the session by a new one.
-func (c *Console) begin() *session {
+// startSession replaces the session by a new one.
+func (c *Console) startSession() *session {
 	s := &session{id: randomText(), csrf: randomText(), until: c.options.Now().Add(sessionLifetime)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,14 +137,14 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mux.ServeHTTP(w, r)
 }
 
-// signIn begins a session for the request with the token. It redirects to an address without it.
+// signIn starts a session for the request with the token. It redirects to an address without it.
 func (c *Console) signIn(w http.ResponseWriter, r *http.Request, token string) {
 	if !c.token.take(token, c.options.Now()) {
 		http.Error(w, "This address was used before, or is older than five minutes. Run mcpd console again.", http.StatusUnauthorized)
 		return
 	}
 	http.SetCookie(w, &http.Cookie{
-		Name: cookieName(r.Host), Value: c.begin().id, Path: "/", MaxAge: int(sessionLifetime.Seconds()),
+		Name: cookieName(r.Host), Value: c.startSession().id, Path: "/", MaxAge: int(sessionLifetime.Seconds()),
 		HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	})
 	c.redirect(w, r, startPath)

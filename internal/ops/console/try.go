@@ -74,7 +74,7 @@ func (c *Console) try(w http.ResponseWriter, r *http.Request) {
 	case "resource":
 		call.Arguments = nil
 	}
-	run, err := c.beginRun(r, row.ItemName, call, f, as)
+	run, err := c.startRun(r, row.ItemName, call, f, as)
 	if err != nil {
 		c.problem(w, r, http.StatusServiceUnavailable, "/items", "The call was not made", err.Error())
 		return
@@ -82,8 +82,8 @@ func (c *Console) try(w http.ResponseWriter, r *http.Request) {
 	c.redirect(w, r, "/runs/"+run.id+"#try")
 }
 
-// beginRun begins a call for the page of an item.
-func (c *Console) beginRun(r *http.Request, item control.ItemName, call control.TryCall, f form, as asForm) (*run, error) {
+// startRun starts a call for the page of an item.
+func (c *Console) startRun(r *http.Request, item control.ItemName, call control.TryCall, f form, as asForm) (*run, error) {
 	if err := c.makeRoom(); err != nil {
 		return nil, err
 	}
@@ -264,7 +264,7 @@ func (r *run) view(csrf string) runView {
 	return v
 }
 
-// timeline returns steps in the order of their begin.
+// timeline returns steps in the order of their start.
 func timeline(steps []control.TryStep) []stepView {
 	if len(steps) == 0 {
 		return nil

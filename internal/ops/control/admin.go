@@ -18,11 +18,11 @@ const (
 	Explain Action = "explain"
 	// Matrix takes a [MatrixQuery] and returns a [MatrixRow].
 	Matrix Action = "matrix"
-	// Try takes a [TryCall] and begins a stream of [TryEvent] lines. The response that
-	// begins the stream is an empty object. The client writes a [TryAnswer] line for each ask. The
+	// Try takes a [TryCall] and starts a stream of [TryEvent] lines. The response that
+	// starts the stream is an empty object. The client writes a [TryAnswer] line for each ask. The
 	// call is cancelled when the client closes its end.
 	Try Action = "try"
-	// Calls takes a [CallQuery] and begins a stream of [CallRow] lines: recent calls, oldest first,
+	// Calls takes a [CallQuery] and starts a stream of [CallRow] lines: recent calls, oldest first,
 	// and then each call that ends.
 	Calls Action = "calls"
 	// Audit takes a [CallQuery] and returns an [AuditRow]: calls in the audit log, newest first.
@@ -35,7 +35,7 @@ const (
 	// Keys returns [KeyRow] values. RevokeKey takes a [KeyName] and returns the [KeyRow].
 	Keys      Action = "keys"
 	RevokeKey Action = "revoke_key"
-	// Tasks returns [TaskRow] values, the last 1,000. CancelTask takes a [TaskName] and returns an
+	// Tasks returns [TaskRow] values, at most 1,000: those that expire last. CancelTask takes a [TaskName] and returns an
 	// empty object.
 	Tasks      Action = "tasks"
 	CancelTask Action = "cancel_task"

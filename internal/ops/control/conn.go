@@ -16,10 +16,10 @@ import (
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
 )
 
-// Conn is a connection after the response that began another protocol.
+// Conn is a connection after the response that started another protocol.
 type Conn struct {
 	net.Conn
-	// UID is the user at the other end; -1 if the system does not tell.
+	// UID is the user at the other end; -1 if unknown.
 	UID int
 	in  io.Reader
 

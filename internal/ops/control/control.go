@@ -304,7 +304,7 @@ func exchange(ctx context.Context, path string, r Request, into any) error {
 	return ask(ctx, conn, r, func() ([]byte, error) { return reader.ReadBytes('\n') }, into)
 }
 
-// Open sends a request, such as [Attach], whose response begins another protocol. It
+// Open sends a request, such as [Attach], whose response starts another protocol. It
 // decodes the result into into, a pointer, and returns the connection for that
 // protocol, which the caller must close. The response is as short as a request. ctx ends
 // only the request. Errors are like those of [Do].

@@ -248,7 +248,7 @@ func TestServer_maxConnections(t *testing.T) {
 	stop()
 }
 
-// A stream begins with the bytes that followed the request, and does not count as a
+// A stream starts with the bytes that followed the request, and does not count as a
 // request: the number of streams has a limit of its own.
 func TestServer_streams(t *testing.T) {
 	path := newPath(t)

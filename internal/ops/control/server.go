@@ -161,7 +161,7 @@ func (s *Server) admits(conn net.Conn) bool {
 }
 
 // serve answers the request of one connection, which it then counts no longer. If the
-// connection goes on with another protocol, it counts it as one of s.streams and returns
+// connection switches to another protocol, it counts it as one of s.streams and returns
 // the function that serves it. A disconnect is not an error.
 func (s *Server) serve(ctx context.Context, conn net.Conn, answer Handler) (stream func()) {
 	defer func() { <-s.room }()
@@ -201,7 +201,7 @@ func (s *Server) serve(ctx context.Context, conn net.Conn, answer Handler) (stre
 	return stream
 }
 
-// startedByServer reports whether the client descends from this process. Programs of tools and
+// startedByServer reports whether the client may descend from this process. Programs of tools and
 // upstream servers run as the user of the server, who may do everything here.
 func startedByServer(conn net.Conn) bool {
 	peer, known := peercred.Of(conn)

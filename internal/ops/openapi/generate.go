@@ -1,9 +1,9 @@
-// Package openapi makes tool files of OpenAPI documents.
+// Package openapi generates tool files from OpenAPI documents.
 //
 // [Generate] makes a tool and a test of each selected operation. [Merge] puts them into the file of
 // an earlier import, and keeps the blocks that were edited since.
 //
-// Documents are untrusted. They give words and schemas, and hosts that the caller must show to the
+// Documents are untrusted. They supply text, schemas and hosts; the caller must show the hosts to the
 // operator. All their texts are quoted as HCL, JSON or JavaScript on one line. Names of tools,
 // inputs, grants and secrets consist of letters, digits and underscores. Operations whose path has
 // other characters than those of a plain URL are left out.

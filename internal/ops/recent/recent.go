@@ -1,7 +1,7 @@
 // Package recent keeps the last calls of a server, for people who watch it.
 //
-// A [Ring] records nothing before the first [Ring.Start] or [Ring.Watch]. It holds no arguments, no results and no messages of calls. The pipeline adds a [Call] when the call
-// ends.
+// A [Ring] records nothing before the first [Ring.Start] or [Ring.Watch]. It holds no arguments, no
+// results and no messages of calls. The pipeline adds a [Call] when the call ends.
 package recent
 
 import (
