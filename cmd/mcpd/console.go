@@ -68,32 +68,57 @@ func runConsole(ctx context.Context, e env, f *consoleFlags) (err error) {
 	}
 	stopped, _, stop := e.service.signals()
 	defer stop()
-	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(f.port)))
-	if err != nil {
-		return findingsError("%v", err)
-	}
-	defer listener.Close()
-	port := strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
-	c, err := console.New(consoleBackend{socket}, console.Options{
-		Hosts: []string{"127.0.0.1:" + port, "localhost:" + port}, Now: e.now,
-		Attach: []string{"mcpd", "attach", "--control", socket},
-	})
+	c, err := listenConsole(e, consoleBackend{socket}, f.port, socket)
 	if err != nil {
 		return findingsError("%v", err)
 	}
 	defer c.Close()
-	address := "http://127.0.0.1:" + port + c.Token()
+	address := c.url + c.NewToken()
 	if _, err := fmt.Fprintf(e.stdout, "console: %s\n", address); err != nil {
 		return err
 	}
 	if !f.noOpen {
-		page := socket + "." + port + ".html"
+		page := socket + "." + c.port + ".html"
 		if err := openAddress(e, page, address); err != nil {
 			warnf(e, "open a browser: %v; open the address yourself", err)
 		}
 		defer func() { _ = e.disk.remove(page) }() // it may not exist
 	}
-	return c.Serve(stopped, listener)
+	return c.Serve(stopped, c.listener)
+}
+
+// localConsole is a console on a port of 127.0.0.1.
+type localConsole struct {
+	*console.Console
+	listener net.Listener
+	port     string
+	url      string // without a path
+}
+
+// listenConsole returns a console on a port, or on a free one if port is 0. The caller must serve
+// it on its listener, and close it. socket is the control socket of the server, or "" for none.
+func listenConsole(e env, b console.Backend, port int, socket string) (*localConsole, error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return nil, err
+	}
+	c := &localConsole{listener: listener, port: strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)}
+	c.url = "http://127.0.0.1:" + c.port
+	o := console.Options{Hosts: []string{"127.0.0.1:" + c.port, "localhost:" + c.port}, Now: e.now}
+	if socket != "" {
+		o.Attach = []string{"mcpd", "attach", "--control", socket}
+	}
+	if c.Console, err = console.New(b, o); err != nil {
+		_ = listener.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// Close closes the listener and the console.
+func (c *localConsole) Close() {
+	_ = c.listener.Close() // [console.Console.Serve] may have closed it
+	c.Console.Close()
 }
 
 // openAddress opens an address in the browser of the user. Other users may see the arguments of

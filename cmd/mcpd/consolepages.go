@@ -24,7 +24,7 @@ var pagesBase = strings.TrimSuffix(serve.ConsolePath, "/")
 
 // Open implements [serve.Console].
 func (p consolePages) Open(o serve.Operator) (serve.ConsolePages, error) {
-	return console.New(pageBackend{p.server, o}, console.Options{Base: pagesBase, SignOut: o.SignOut})
+	return console.New(processBackend{pageBackend{p.server, o}.answer}, console.Options{Base: pagesBase, SignOut: o.SignOut})
 }
 
 // SignIn implements [serve.Console].
@@ -32,7 +32,7 @@ func (consolePages) SignIn(w http.ResponseWriter, r *http.Request, status int, p
 	console.SignIn(w, r, pagesBase, status, problem)
 }
 
-// pageBackend is the [console.Backend] of a caller of the listener.
+// pageBackend answers the requests of a caller of the listener.
 type pageBackend struct {
 	server   *runningServer
 	operator serve.Operator
@@ -85,8 +85,14 @@ func (b pageBackend) answer(ctx context.Context, r control.Request) (context.Con
 	return ctx, result, err
 }
 
+// processBackend is a [console.Backend] in the process of the server. answer returns the result of a
+// request, and the context of the stream that it may begin.
+type processBackend struct {
+	answer func(context.Context, control.Request) (context.Context, any, error)
+}
+
 // Do implements [console.Backend].
-func (b pageBackend) Do(ctx context.Context, r control.Request, into any) error {
+func (b processBackend) Do(ctx context.Context, r control.Request, into any) error {
 	_, result, err := b.answer(ctx, r)
 	if err != nil {
 		return err
@@ -99,7 +105,7 @@ func (b pageBackend) Do(ctx context.Context, r control.Request, into any) error 
 }
 
 // Open implements [console.Backend].
-func (b pageBackend) Open(ctx context.Context, r control.Request) (console.Stream, error) {
+func (b processBackend) Open(ctx context.Context, r control.Request) (console.Stream, error) {
 	ctx, result, err := b.answer(ctx, r)
 	if err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ const devGrace = 2 * time.Second
 func newDev(e env) *cobra.Command {
 	f := serveFlags{grace: devGrace}
 	f.bundle.trial.most = -1 // no bundle
-	var plain bool
+	var plain, console bool
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Serve the tools while you write them: check, test and types on each save",
@@ -38,20 +38,22 @@ changed, and writes the types of scripts to .mcpd, as mcpd types does. A change 
 mcpd.hcl runs all tests.
 
 On a terminal it shows one view: what is served, the errors in the files, the results of
-the tests, and the last calls. ? lists the keys. Otherwise, and with --plain, it prints a
-line for each event; the first word of a line says what happened:
+the tests, and the last calls. ? lists the keys; o opens the web console, as mcpd console
+does. Otherwise, and with --plain, it prints a line for each event; the first word of a line
+says what happened:
 
   live    the files are served
   broken  the files have errors; the last good files stay live
   warning the files have warnings
   test    a failed test, and tests the number of tests that passed and failed
   types   the types were written
-  call    a call has ended`,
+  call    a call has ended
+  console the address of the web console, with --console; it works once, within five minutes`,
 		Example: `  mcpd dev
   mcpd dev --listen 127.0.0.1:9000
   mcpd dev --plain | grep ^call`,
 		Args: noOperand,
-		RunE: func(*cobra.Command, []string) error { return runDev(e, &f, plain) },
+		RunE: func(*cobra.Command, []string) error { return runDev(e, &f, plain, console) },
 	}
 	f.files.add(cmd)
 	cmd.Flags().StringVar(&f.listen, "listen", serve.DefaultAddress, "listen on the loopback address `HOST:PORT`")
@@ -61,10 +63,11 @@ line for each event; the first word of a line says what happened:
 	cmd.Flags().StringVar(&f.executor, "executor", executorWorker, "run scripts with the executor `KIND`: worker (in separate processes) or inline (in the server)")
 	_ = cmd.RegisterFlagCompletionFunc("executor", cobra.FixedCompletions([]string{executorWorker, executorInline}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().BoolVar(&plain, "plain", false, "print lines instead of a view, also on a terminal")
+	cmd.Flags().BoolVar(&console, "console", false, "open the web console at the start; without a view, print its address")
 	return cmd
 }
 
-func runDev(e env, f *serveFlags, plain bool) error {
+func runDev(e env, f *serveFlags, plain, console bool) error {
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -74,6 +77,9 @@ func runDev(e env, f *serveFlags, plain bool) error {
 	e.process.restartWithTimerSlack()
 	d := newDevSession(e, f)
 	f.dev = d
+	if console {
+		notify(d.opens)
+	}
 	if terminal, _ := e.vars.lookup("TERM"); !plain && e.stdoutIsTerminal && terminal != "dumb" {
 		return d.runView()
 	}
@@ -94,6 +100,7 @@ type devSession struct {
 	flags *serveFlags
 	wake  chan struct{} // receives a value when there are tests to run
 	news  chan struct{} // receives a value when the state has changed
+	opens chan struct{} // receives a value when the user wants the console
 
 	// print prints the lines of events; nil if there is a view. It is fixed before the server starts.
 	print io.Writer
@@ -133,12 +140,15 @@ type devState struct {
 	Tests, Failed int
 	Failures      []string
 	Types         string // the problem of writing the types
-	Calls         []recent.Call
-	Log           []string
+	// Console has the address of the console, or lines that say why there is none. It is empty
+	// before the user wants the console.
+	Console []string
+	Calls   []recent.Call
+	Log     []string
 }
 
 func newDevSession(e env, f *serveFlags) *devSession {
-	d := &devSession{env: e, flags: f, wake: make(chan struct{}, 1), news: make(chan struct{}, 1)}
+	d := &devSession{env: e, flags: f, wake: make(chan struct{}, 1), news: make(chan struct{}, 1), opens: make(chan struct{}, 1)}
 	d.stopped, d.quit = context.WithCancel(context.Background())
 	return d
 }
@@ -268,13 +278,14 @@ func (d *devSession) listening(url string) {
 	d.live(url, status)
 }
 
-// run writes types, runs tests and shows calls until ctx is done.
-func (d *devSession) run(ctx context.Context) {
+// run writes types, runs tests, shows calls and serves the console until ctx is done.
+func (d *devSession) run(ctx context.Context, o *runningServer) {
 	if d == nil {
 		return
 	}
 	var busy sync.WaitGroup
-	for _, part := range []func(context.Context){d.work, d.followCalls} {
+	console := func(ctx context.Context) { d.serveConsole(ctx, o) }
+	for _, part := range []func(context.Context){d.work, d.followCalls, console} {
 		busy.Go(func() {
 			defer d.screen.close() // before a panic is printed
 			part(ctx)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -153,7 +154,7 @@ func TestDev_terminal(t *testing.T) {
 	d.resize(t, 30, 10)
 	d.await(t, "r rerun tests   c record a ca…")
 	d.resize(t, 100, 30)
-	d.await(t, "c record a call   q quit")
+	d.await(t, "c record a call   o console   q quit")
 	d.press(t, "r")
 	d.await(t, "tests  1 passed, 0 failed; 1 ran")
 	d.press(t, "q")
@@ -182,6 +183,52 @@ func TestDev_record(t *testing.T) {
 		t.Errorf("%v: %s", err, text)
 	}
 	d.press(t, string(rune(ctrlC)))
+	d.ended(t)
+}
+
+// The browser gets the path of a page with the address that the view shows.
+func TestDev_console(t *testing.T) {
+	t.Parallel()
+	dir, save := devDir(t)
+	save("tools.d/a.hcl", "tool")
+	desktop := t.TempDir()
+	opened := filepath.Join(desktop, "opened")
+	browser := "#!/bin/sh\ncat \"$1\" > " + opened + ".whole && mv " + opened + ".whole " + opened + "\n"
+	if err := os.WriteFile(filepath.Join(desktop, "xdg-open"), []byte(browser), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	d := startDevTerminal(t, dir, 100, 30, "PATH="+desktop+":"+os.Getenv("PATH"))
+	d.await(t, "nothing is served")
+	d.press(t, "o")
+	d.await(t, "opens when the files are served")
+	save("tools.d/a.hcl", devTool, "a", 1)
+	var before string
+	for range 2 {
+		address := d.await(t, `http://127.0.0.1:[0-9]+/\?token=[-_0-9A-Za-z]{43}`)
+		if address == before {
+			t.Fatalf("the address stays %s", address)
+		}
+		before = address
+		var page []byte
+		for deadline := time.Now().Add(patience); len(page) == 0; time.Sleep(pollPause) {
+			page, _ = os.ReadFile(opened)
+			if time.Now().After(deadline) {
+				t.Fatal("no browser was started")
+			}
+		}
+		if !strings.Contains(string(page), `href="`+address+`"`) {
+			t.Errorf("the browser opened %s", page)
+		}
+		b := newConsoleBrowser(t, address)
+		if status, text := b.get("/"); status != http.StatusOK || !strings.Contains(text, "1 tool") {
+			t.Errorf("the overview: %d %s", status, text)
+		}
+		if err := os.Remove(opened); err != nil {
+			t.Fatal(err)
+		}
+		d.press(t, "o")
+	}
+	d.press(t, "q")
 	d.ended(t)
 }
 

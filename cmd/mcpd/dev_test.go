@@ -3,7 +3,11 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
 	"os"
+	"os/user"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -91,6 +95,60 @@ func TestDev_plain(t *testing.T) {
 	if log := w.log.String(); !strings.Contains(log, "msg=called tool=a") || strings.Contains(log, "msg=loaded") {
 		t.Errorf("the log is\n%s", log)
 	}
+}
+
+// Without a view, dev prints the address of the console, which needs no control socket.
+func TestDev_plainConsole(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("SKIPPED: a process cannot be interrupted")
+	}
+	dir, save := devDir(t)
+	save("tools.d/a.hcl", devTool, "a", 1)
+	variables := append(os.Environ(), "XDG_STATE_HOME="+t.TempDir())
+	w := startStdio(t, buildDaemon(t), dir, variables, "dev", "--console", "--control", "off", "--listen", "127.0.0.1:0")
+	_, address, _ := strings.Cut(w.hear(t, "console http://127.0.0.1:"), " ")
+	b := newConsoleBrowser(t, address)
+	if status, text := b.get("/"); status != http.StatusOK || !strings.Contains(text, "1 tool") {
+		t.Errorf("the overview: %d %s", status, text)
+	}
+	_, page := b.get("/item?kind=tool&address=a")
+	token := csrfField.FindStringSubmatch(page)
+	if token == nil {
+		t.Fatalf("the page of the tool: %s", page)
+	}
+	form := url.Values{"csrf": {token[1]}, "mode": {"json"}, "json": {`{"n": 41}`}}
+	if status, text := b.post("/item/try?kind=tool&address=a", form); status != http.StatusOK {
+		t.Fatalf("try the tool: %d %s", status, text)
+	}
+	user, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line := w.hear(t, "call    a ok "); !strings.HasSuffix(line, " by "+user.Username) {
+		t.Errorf("the caller is not %s: %s", user.Username, line)
+	}
+	if status, _ := newConsoleBrowser(t, address).get("/"); status != http.StatusUnauthorized {
+		t.Errorf("the address works again: %d", status)
+	}
+	if err := w.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	w.end(t)
+}
+
+// newConsoleBrowser opens the address that a console shows.
+func newConsoleBrowser(t *testing.T, address string) *signedIn {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, first, _ := strings.Cut(address, "/?")
+	b := &signedIn{t, base, &http.Client{Jar: jar, Timeout: patience}}
+	t.Cleanup(b.http.CloseIdleConnections)
+	b.get("/?" + first)
+	return b
 }
 
 // Two tests with one name do not hide the failure of one.
@@ -193,7 +251,7 @@ log
 
 
 
-r rerun tests   c record a call   q quit   ? help`
+r rerun tests   c record a call   o console   q quit   ? help`
 	if got != want {
 		t.Errorf("the view is\n%s\nwant\n%s", got, want)
 	}

@@ -150,6 +150,8 @@ func (d *devSession) show(ended <-chan struct{}) {
 				help = !help
 			case 'c':
 				d.recordCall(ended)
+			case 'o':
+				d.wantConsole()
 			}
 			keys.next <- struct{}{}
 		}

@@ -67,13 +67,14 @@ func (v devView) lines(width, height int, help bool) []string {
 	for range body {
 		lines = append(lines, "")
 	}
-	keys := "r rerun tests   c record a call   q quit   ? help"
+	keys := "r rerun tests   c record a call   o console   q quit   ? help"
 	return append(lines, "", v.cut(keys, dimText, width))
 }
 
 var devHelp = []string{
 	"r   run all tests again",
 	"c   call a tool, and record the call as a test",
+	"o   open the web console in a browser",
 	"q   quit, as Ctrl-C does",
 	"?   close this help",
 }
@@ -118,6 +119,9 @@ func (v devView) summary(width int) []string {
 // sections returns the parts that have something to show.
 func (v devView) sections() []section {
 	var all []section
+	if len(v.Console) > 0 {
+		all = append(all, section{title: "console", lines: v.Console})
+	}
 	if len(v.Problems) > 0 {
 		all = append(all, section{title: "problems", lines: v.Problems})
 	}

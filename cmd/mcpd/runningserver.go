@@ -112,7 +112,6 @@ func (o *runningServer) run(ctx context.Context, watcher *watch.Watcher, hup <-c
 		busy.Go(func() { o.recordHistory(living) })
 	}
 	busy.Go(func() { o.follow(watching, watcher.Changes(), hup) })
-	busy.Go(func() { o.flags.dev.run(watching) })
 	if follower := o.flags.bundle.follower; follower != nil {
 		busy.Go(func() { follower.Run(watching, o.activate) })
 	}
@@ -122,6 +121,7 @@ func (o *runningServer) run(ctx context.Context, watcher *watch.Watcher, hup <-c
 		defer unwatch()
 		o.reports.Run(living)
 	})
+	busy.Go(func() { o.flags.dev.run(watching, o) }) // its console answers requests
 	busy.Go(func() { osproc.TrimIdle(living, o.activity) })
 	if o.control != nil {
 		busy.Go(func() { o.control.Serve(living, o.answer) })

@@ -54,8 +54,7 @@ type Options struct {
 	SignOut func()
 	// Hosts are the accepted Host headers, such as 127.0.0.1:4321.
 	Hosts []string
-	// Token is the one-time token of the first request: see [Console.Token]. Empty means a random
-	// one.
+	// Token is a one-time token of the first request. Empty means none before [Console.NewToken].
 	Token string
 	// Attach is the argument list of a command that a desktop client starts, such as mcpd attach.
 	Attach []string
@@ -93,9 +92,6 @@ const maxStreams = 24
 func New(b Backend, o Options) (*Console, error) {
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.Token == "" {
-		o.Token = randomText()
 	}
 	pages, err := parsePages()
 	if err != nil {

@@ -54,8 +54,14 @@ func (t *oneTimeToken) take(text string, now time.Time) bool {
 	return true
 }
 
-// Token returns the path of the first request. The token is valid once, for five minutes.
-func (c *Console) Token() string { return "/?token=" + url.QueryEscape(c.options.Token) }
+// NewToken replaces the token by a new one, and returns the path of the first request with it. The
+// token is valid once, for five minutes. The session lasts until the token is used.
+func (c *Console) NewToken() string {
+	c.token.mu.Lock()
+	defer c.token.mu.Unlock()
+	c.token.text, c.token.until = randomText(), c.options.Now().Add(tokenLifetime)
+	return "/?token=" + url.QueryEscape(c.token.text)
+}
 
 // session is a browser that has used the token. It does not change.
 type session struct {
@@ -128,7 +134,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s := c.sessionOf(r)
 	if s == nil {
-		http.Error(w, "No session. Run mcpd console and open the address that it prints.", http.StatusUnauthorized)
+		http.Error(w, "No session. Run mcpd console and open the address that it prints, or press o in mcpd dev.", http.StatusUnauthorized)
 		return
 	}
 	if r.Method == http.MethodPost && !c.readForm(w, r, s) {
@@ -140,7 +146,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // signIn starts a session for the request with the token. It redirects to an address without it.
 func (c *Console) signIn(w http.ResponseWriter, r *http.Request, token string) {
 	if !c.token.take(token, c.options.Now()) {
-		http.Error(w, "This address was used before, or is older than five minutes. Run mcpd console again.", http.StatusUnauthorized)
+		http.Error(w, "This address was used before, or is older than five minutes. Run mcpd console again, or press o in mcpd dev.", http.StatusUnauthorized)
 		return
 	}
 	http.SetCookie(w, &http.Cookie{

@@ -121,6 +121,26 @@ func TestConsole_token(t *testing.T) {
 			t.Errorf("status %d", status)
 		}
 	})
+	t.Run("replaced", func(t *testing.T) {
+		t.Parallel()
+		b := browse(t, newFake())
+		path := b.console.NewToken()
+		if status, _ := b.get("/?token=t0ken"); status != http.StatusUnauthorized {
+			t.Errorf("the old token: status %d", status)
+		}
+		if status, _ := b.get(path); status != http.StatusOK {
+			t.Errorf("the new token: status %d", status)
+		}
+	})
+	t.Run("none", func(t *testing.T) {
+		t.Parallel()
+		b := browse(t, newFake(), func(o *Options) { o.Token = "" })
+		for _, path := range []string{"/", "/?token="} {
+			if status, _ := b.get(path); status != http.StatusUnauthorized {
+				t.Errorf("%s: status %d", path, status)
+			}
+		}
+	})
 	t.Run("not with HEAD", func(t *testing.T) {
 		t.Parallel()
 		b := browse(t, newFake())
