@@ -156,6 +156,7 @@ func TestDev_terminal(t *testing.T) {
 	d.resize(t, 100, 30)
 	d.await(t, "c record a call   o console   q quit")
 	d.press(t, "r")
+	d.await(t, "tests  running")
 	d.await(t, "tests  1 passed, 0 failed; 1 ran")
 	d.press(t, "q")
 	d.ended(t)

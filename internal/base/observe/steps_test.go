@@ -66,7 +66,7 @@ func TestWithSteps_bound(t *testing.T) {
 		defer mu.Unlock()
 		n++
 	})
-	ctx, span := (observe.Tracer{}).For(ctx).Start(ctx, observe.Call{})
+	_, span := (observe.Tracer{}).For(ctx).Start(ctx, observe.Call{})
 	var busy sync.WaitGroup
 	for range 4 {
 		busy.Go(func() {

@@ -32,11 +32,13 @@ func TestRename_files(t *testing.T) {
 					given[f.Name] = string(f.Data)
 				}
 			}
+			renames := 0
 			for line := range strings.Lines(string(archive.Comment)) {
 				parts := strings.Split(strings.TrimSpace(line), " | ")
 				if len(parts) != 4 {
 					continue
 				}
+				renames++
 				got, outcome := renameIn(t, given, parts[0], parts[1], parts[2])
 				if !strings.Contains(outcome, parts[3]) {
 					t.Errorf("rename after %q to %s: %s, want %s", parts[1], parts[2], outcome, parts[3])
@@ -44,6 +46,9 @@ func TestRename_files(t *testing.T) {
 				if diff := cmp.Diff(want, got); parts[3] == "ok" && diff != "" {
 					t.Errorf("rename after %q to %s (-want +got):\n%s", parts[1], parts[2], diff)
 				}
+			}
+			if renames == 0 {
+				t.Error("the archive names no place to rename")
 			}
 		})
 	}
