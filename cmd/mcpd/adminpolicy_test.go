@@ -23,7 +23,7 @@ func TestAdmin_explain(t *testing.T) {
 		of         control.ExplainCall
 		want, says string
 	}{
-		{control.ExplainCall{ItemName: add, Arguments: json.RawMessage(`{"a":1,"b":2}`)}, "allowed|", "true small allows"},
+		{control.ExplainCall{ItemName: add, Arguments: json.RawMessage(`{"a":1,"b":2}`)}, "allowed|", "false small allows"},
 		{control.ExplainCall{ItemName: add, Arguments: json.RawMessage(`{"a":1001,"b":2}`)}, "denied|POLICY_DENIED", "true small denies: too large"},
 		{control.ExplainCall{ItemName: add, Arguments: json.RawMessage(`{"a":"x"}`)}, "refused|INVALID_INPUT", "false small not reached"},
 		{control.ExplainCall{ItemName: add}, "unknown|", "false small depends on unknown facts"},
