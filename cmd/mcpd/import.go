@@ -84,8 +84,18 @@ func readCandidate(e env, path string) (candidate, error) {
 
 func (c *candidate) changed() bool { return string(c.before) != string(c.after) }
 
-// write writes the files, all or none.
+// writeAll writes the files, all or none. It fails if a file has changed since it was read, such as
+// while the user read the question.
 func writeAll(e env, files ...candidate) error {
+	for _, c := range files {
+		now, err := readCandidate(e, c.path)
+		if err != nil {
+			return err
+		}
+		if now.existed != c.existed || string(now.before) != string(c.before) {
+			return findingsError("%s has changed during the import; nothing was written, so import again", sanitize(c.path))
+		}
+	}
 	for i, c := range files {
 		if !c.changed() {
 			continue
@@ -344,14 +354,19 @@ func (f *openAPIFlags) finish(e env, merged openapi.Merged, changes []privdiff.C
 	if err := (&diffFlags{}).print(e, changes); err != nil {
 		return err
 	}
+	if len(merged.Updated) > 0 {
+		text := openapi.Diff(tools.path, tools.before, tools.after)
+		if _, err := fmt.Fprintf(e.stdout, "%s\n", diag.PrintableLines(text, "  ")); err != nil {
+			return err
+		}
+	}
 	if _, err := fmt.Fprintf(e.stdout, "%s: %d added, %d updated, %d removed, %d edited and kept, %d unchanged\n",
 		sanitize(tools.path), len(merged.Added), len(merged.Updated), len(merged.Removed), len(merged.Kept), merged.Unchanged); err != nil || f.dryRun {
 		return err
 	}
-	if privdiff.Count(changes, privdiff.Adds) > 0 {
-		if err := f.confirm(e, "Write the files?"); err != nil {
-			return err
-		}
+	// A document may change what a tool says and where it sends, without more permissions.
+	if err := f.confirm(e, "Write the files?"); err != nil {
+		return err
 	}
 	if err := writeAll(e, config, tools); err != nil {
 		return err

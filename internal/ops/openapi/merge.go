@@ -34,6 +34,11 @@ func (k *Kept) Diff() string {
 	return string(diff.Diff("your block", []byte(k.Old), "a new import", []byte(k.New)))
 }
 
+// Diff shows how a new import changes a file.
+func Diff(name string, before, after []byte) string {
+	return string(diff.Diff(name, before, name+" (new import)", after))
+}
+
 const heading = `# Imported by mcpd import openapi. You can edit these blocks: a later import updates only the
 # blocks without an edit. To leave out a block for good, delete it, but not the comment above it.
 `

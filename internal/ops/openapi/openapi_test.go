@@ -238,25 +238,53 @@ func TestGenerate_bounds(t *testing.T) {
 }
 
 func TestGenerate_tooComplex(t *testing.T) {
-	text := document(func(r, o map[string]any) {
-		paths := map[string]any{}
-		schemas := map[string]any{}
-		for i := range 4000 {
-			paths[fmt.Sprintf("/p%d/{id}", i)] = map[string]any{"get": o}
+	reference := map[string]any{"$ref": "#/components/schemas/s0"}
+	repeat := func(n int, one func(i int) any) []any {
+		list := make([]any, n)
+		for i := range list {
+			list[i] = one(i)
 		}
-		for i := range 40 {
-			next := map[string]any{"$ref": fmt.Sprintf("#/components/schemas/s%d", i+1)}
-			schemas[fmt.Sprintf("s%d", i)] = map[string]any{"type": "object", "properties": map[string]any{"a": next, "b": next, "c": next}}
-		}
-		o["requestBody"] = map[string]any{"content": map[string]any{"application/json": map[string]any{"schema": map[string]any{"$ref": "#/components/schemas/s0"}}}}
-		r["components"], r["paths"] = map[string]any{"schemas": schemas}, paths
-	})
-	d, err := spec.Read(text)
-	if err != nil {
-		t.Fatal(err)
+		return list
 	}
-	if _, err := Generate(d, Options{Name: "api"}); err != errTooComplex {
-		t.Errorf("got %v", err)
+	nested := map[string]any{}
+	for i := range 40 {
+		next := map[string]any{"$ref": fmt.Sprintf("#/components/schemas/s%d", i+1)}
+		nested[fmt.Sprintf("s%d", i)] = map[string]any{"type": "object", "properties": map[string]any{"a": next, "b": next, "c": next}}
+	}
+	for name, row := range map[string]struct {
+		schemas    map[string]any
+		operations int
+	}{
+		"nested":   {nested, 4000},
+		"required": {map[string]any{"s0": map[string]any{"required": repeat(100_000, func(i int) any { return fmt.Sprint("r", min(i, 999)) })}}, 20},
+		"patterns": {map[string]any{"s0": map[string]any{"type": "string", "pattern": "(?i)" + strings.Repeat(`[^\pL\pM]`, 110)}}, 600},
+		"enums":    {map[string]any{"s0": map[string]any{"enum": repeat(200, func(i int) any { return fmt.Sprint("value ", i) })}}, 300},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := document(func(r, o map[string]any) {
+				paths := map[string]any{}
+				for i := range row.operations {
+					paths[fmt.Sprintf("/p%d/{id}", i)] = map[string]any{"get": o}
+				}
+				schema := reference
+				if row.operations < 1000 {
+					members := map[string]any{}
+					for i := range 20 {
+						members[fmt.Sprint("m", i)] = reference
+					}
+					schema = map[string]any{"type": "object", "properties": members}
+				}
+				o["requestBody"] = map[string]any{"content": map[string]any{"application/json": map[string]any{"schema": schema}}}
+				r["components"], r["paths"] = map[string]any{"schemas": row.schemas}, paths
+			})
+			d, err := spec.Read(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Generate(d, Options{Name: "api"}); err != errTooComplex {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }
 
@@ -295,7 +323,8 @@ func TestGenerate_selection(t *testing.T) {
 func TestParsePlace(t *testing.T) {
 	for _, row := range []struct{ url, host, base, document string }{
 		{"https://a.example.com", "a.example.com:443", "", ""},
-		{"http://A.example.com:8080/v1/", "a.example.com:8080", "/v1", ""},
+		{"https://A.example.com:8080/v1/", "a.example.com:8080", "/v1", ""},
+		{"http://a.example.com:8080", "a.example.com:8080", "", "without encryption"},
 		{"https://[2606:4700::1111]/x", "[2606:4700::1111]:443", "/x", ""},
 		{"http://localhost:3000", "localhost:3000", "", "private network"},
 		{"http://10.0.0.1", "10.0.0.1:80", "", "private network"},

@@ -135,7 +135,11 @@ func (c *schemas) schema(v any) *yaml.Map {
 func (c *schemas) types(from, to *yaml.Map) {
 	var types []any
 	known := []any{"string", "number", "integer", "boolean", "object", "array", "null"}
-	for _, t := range append(spec.List(from, "type"), spec.Member(from, "type")) {
+	named := spec.List(from, "type")
+	if named == nil {
+		named = []any{spec.Member(from, "type")}
+	}
+	for _, t := range named[:min(len(named), len(known))] {
 		if slices.Contains(known, t) && !slices.Contains(types, t) {
 			types = append(types, t)
 		}
@@ -164,6 +168,7 @@ func (c *schemas) types(from, to *yaml.Map) {
 	if v := spec.Member(from, "const"); v != nil {
 		list = []any{v}
 	}
+	c.work += min(len(list), maxEnum)
 	if len(list) == 0 || len(list) > maxEnum || !slices.ContainsFunc(list, func(v any) bool { return v != nil }) {
 		return
 	}
@@ -244,8 +249,9 @@ func (c *schemas) bounds(from, to *yaml.Map) {
 		set(to, "format", format)
 	}
 	if pattern := spec.Text(from, "pattern"); pattern != "" && len(pattern) <= maxPattern {
-		if cost := patternCost(pattern); cost <= maxPatternCost {
-			c.work += cost
+		cost := patternCost(pattern)
+		c.work += cost // rejecting a pattern takes as long
+		if cost <= maxPatternCost {
 			set(to, "pattern", pattern)
 		}
 	}
@@ -285,9 +291,11 @@ func (c *schemas) members(from, to *yaml.Map) {
 		set(to, "properties", kept)
 	}
 	var required []any
-	for _, name := range spec.List(from, "required") {
-		if text, ok := name.(string); ok && !hidden[text] && len(text) <= maxNameOfMember && len(required) < maxSchemaNodes && !slices.Contains(required, name) {
-			required = append(required, name)
+	list, seen := spec.List(from, "required"), map[string]bool{}
+	c.work += len(list)
+	for _, name := range list {
+		if text, ok := name.(string); ok && !hidden[text] && !seen[text] && len(text) <= maxNameOfMember && len(required) < maxSchemaNodes {
+			required, seen[text] = append(required, name), true
 		}
 	}
 	if len(required) > 0 {
@@ -308,7 +316,8 @@ func (c *schemas) members(from, to *yaml.Map) {
 // combined writes allOf, merged if possible, and the alternatives. Alternatives may overlap,
 // because they have lost detail.
 func (c *schemas) combined(from, to *yaml.Map) {
-	for _, part := range spec.List(from, "allOf") {
+	parts := spec.List(from, "allOf")
+	for _, part := range parts[:min(len(parts), maxEnum)] {
 		p := c.schema(part)
 		if spec.Member(p, "additionalProperties") == false {
 			drop(p, "additionalProperties")

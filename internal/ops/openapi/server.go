@@ -69,6 +69,9 @@ func parseEndpoint(text string, operator bool) (endpoint, error) {
 	if p.private && !operator {
 		return endpoint{}, fmt.Errorf("the document names a server on a private network, %s; if you trust it, give its URL with --server", host)
 	}
+	if u.Scheme == "http" && !operator {
+		return endpoint{}, fmt.Errorf("the document names a server without encryption, http://%s; if you trust its network, give its URL with --server", u.Host)
+	}
 	if p.base != "" && (!plainPath.MatchString(p.base) || unsafePath(p.base)) {
 		return endpoint{}, errors.New("the path of the server has unsupported characters")
 	}
