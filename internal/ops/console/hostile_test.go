@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -257,10 +259,42 @@ func checkHostile(t *testing.T, b *browser, server *changing, backend *fake, tex
 	status, page, _ = b.post(id+"/answer", url.Values{"asked": {"1"}, "action": {"decline"}})
 	check("answer", status, page)
 	_, events := b.get(id + "/events")
-	if n := strings.Count(events, "\nevent: done\n"); n > 1 || strings.Contains(events, "\nevent: "+mark) {
-		t.Errorf("%.40q: events with those of the text", text)
+	if n := strings.Count("\n"+events, "\nevent: done\n"); n != 1 {
+		t.Errorf("%.40q: the call is done %d times", text, n)
+	}
+	checkEvents(t, fmt.Sprintf("%.40q: %s/events", text, id), events)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for path, handler := range map[string]http.HandlerFunc{"/overview/events": b.console.overviewEvents, "/calls/events": b.console.callEvents, "/upstreams/events": b.console.upstreamEvents} {
+		w := httptest.NewRecorder() // gets the events that are sent before the stream ends
+		handler(w, httptest.NewRequestWithContext(ended, http.MethodGet, path, nil))
+		checkEvents(t, fmt.Sprintf("%.40q: %s", text, path), w.Body.String())
 	}
 	show(id)
+}
+
+// eventNames are the names of the events that the console sends.
+var eventNames = []string{"ask", "call", "done", "failed", "feed", "health", "problems", "result", "series", "status", "summary", "timeline", "upstreams"}
+
+// checkEvents checks that a stream has only events of the console, and their data as pages.
+func checkEvents(t *testing.T, where, stream string) {
+	t.Helper()
+	for event := range strings.SplitSeq(strings.TrimSuffix(stream, "\n\n"), "\n\n") {
+		name, lines, _ := strings.Cut(event, "\n")
+		name, named := strings.CutPrefix(name, "event: ")
+		if !named || !slices.Contains(eventNames, name) {
+			t.Errorf("%s: an event %.60q", where, event)
+		}
+		var data strings.Builder
+		for line := range strings.SplitSeq(lines, "\n") {
+			text, ok := strings.CutPrefix(line, "data: ")
+			if !ok {
+				t.Errorf("%s: a line %.60q in %s", where, line, name)
+			}
+			data.WriteString(text + "\n")
+		}
+		checkPage(t, where+": "+name, data.String())
+	}
 }
 
 // elements and attributes are those of the templates.
