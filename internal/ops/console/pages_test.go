@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -384,17 +386,22 @@ func TestFeed_beginsAgain(t *testing.T) {
 			close(p.lines)
 		}
 	}
-	b := browse(t, backend).signIn()
-	b.get("/calls")
-	waitForCalls(b.console.feed, 3)
-	calls, problem, _ := b.console.feed.after(1)
-	var ids []string
-	for _, c := range calls {
-		ids = append(ids, c.CallID)
-	}
-	if diff := cmp.Diff([]string{"1", "2"}, ids); diff != "" || problem != "" {
-		t.Errorf("problem %q (-want +got):\n%s", problem, diff)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		f := newFeed(ctx, backend, time.Now)
+		defer f.close()
+		defer cancel()
+		f.start(ctx)
+		waitForCalls(f, 3)
+		calls, problem, _ := f.after(1)
+		var ids []string
+		for _, c := range calls {
+			ids = append(ids, c.CallID)
+		}
+		if diff := cmp.Diff([]string{"1", "2"}, ids); diff != "" || problem != "" {
+			t.Errorf("problem %q (-want +got):\n%s", problem, diff)
+		}
+	})
 }
 
 func TestFeed_bounded(t *testing.T) {
