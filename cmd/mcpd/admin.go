@@ -38,7 +38,7 @@ func (o *runningServer) answerConsole(ctx context.Context, r control.Request) (r
 	case control.Keys:
 		row, err = o.keyRows()
 	case control.RevokeKey:
-		row, err = withParams(r, o.revokeKey)
+		row, err = withParams(r, func(of control.KeyName) (any, error) { return o.revokeKey(ctx, of) })
 	case control.Tasks:
 		row, err = o.taskRows()
 	case control.CancelTask:

@@ -76,6 +76,9 @@ func (o *runningServer) accept(ctx context.Context, of control.PinName) (any, er
 		if !c.Complete() {
 			return nil, errIncomplete
 		}
+		if err := o.recordChange(ctx, "console.tool_accepted", map[string]string{"upstream": c.Upstream, "tool": c.Name, "kind": c.Kind.String()}); err != nil {
+			return nil, err
+		}
 		if err := o.acceptChange(c); err != nil {
 			return nil, err
 		}
@@ -130,12 +133,31 @@ func keyRowIn(auth string, r *apikey.Record, now time.Time) control.KeyRow {
 	return row
 }
 
-// revokeKey revokes an API key. The authenticator of the file writes the audit event.
-func (o *runningServer) revokeKey(of control.KeyName) (any, error) {
+// recordChange records that the operator of a request makes a change. Without the event, the change is
+// not made.
+func (o *runningServer) recordChange(ctx context.Context, name string, attributes map[string]string) error {
+	if err := recordOperator(o.server, operatorOf(ctx, o.attached(control.UserOf(ctx))), name, attributes); err != nil {
+		return errors.New("the server cannot write its audit log, so it changes nothing")
+	}
+	return nil
+}
+
+// revokeKey revokes an API key. The authenticator of the file writes an audit event, too, which does
+// not name the operator.
+func (o *runningServer) revokeKey(ctx context.Context, of control.KeyName) (any, error) {
 	auths := o.server.Snapshot().Auths()
 	i := slices.IndexFunc(auths, func(a engine.Auth) bool { return a.Name == of.Auth && a.Keys != nil })
 	if i < 0 {
 		return nil, fmt.Errorf("no auth block of the kind api_key has the name %.100q", of.Auth)
+	}
+	keys, err := apikey.Load(auths[i].Keys.File)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(keys.Records(), func(r apikey.Record) bool { return r.ID == of.ID }) {
+		if err := o.recordChange(ctx, "console.key_revoked", map[string]string{"auth": of.Auth, "key": of.ID}); err != nil {
+			return nil, err
+		}
 	}
 	r, err := apikey.Revoke(auths[i].Keys.File, of.ID, o.env.now().UTC().Truncate(time.Second))
 	if errors.Is(err, apikey.ErrUnknown) {
@@ -182,7 +204,7 @@ func (o *runningServer) cancelTask(ctx context.Context, of control.TaskName) (an
 	if err != nil {
 		return nil, err
 	}
-	err = recordEvent(o.server, "console.task_cancelled", map[string]string{"tool": task.Tool, "principal": of.Principal, "kind": of.AuthKind, "issuer": of.Issuer})
+	err = o.recordChange(ctx, "console.task_cancelled", map[string]string{"tool": task.Tool, "principal": of.Principal, "kind": of.AuthKind, "issuer": of.Issuer})
 	if err == nil {
 		err = o.front.CancelTask(ctx, owner, of.ID)
 	}

@@ -77,10 +77,13 @@ func TestAdmin_keys(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	// The server reads the file again when a key is used, at most twice a second.
-	for deadline := time.Now().Add(patience); a.statusWith(t, secrets[0]) != http.StatusUnauthorized; {
+	for deadline := time.Now().Add(patience); a.statusWith(t, secrets[0]) != http.StatusUnauthorized; time.Sleep(pollPause) {
 		if time.Now().After(deadline) {
 			t.Fatal("the revoked key is accepted")
 		}
+	}
+	if events := a.records(t, "console.key_revoked", got[0].ID, `"operator_kind":"local"`); len(events) != 1 {
+		t.Errorf("got %v", events)
 	}
 	if events := a.records(t, "key.revoked", got[0].ID); len(events) != 1 {
 		t.Errorf("got %v", events)
@@ -121,7 +124,7 @@ func TestAdmin_pins(t *testing.T) {
 	}
 	// changed waits until a change is noticed, and returns it.
 	changed := func(text string) control.PinRow {
-		for deadline := time.Now().Add(patience); ; {
+		for deadline := time.Now().Add(patience); ; time.Sleep(pollPause) {
 			a.must(t, control.Pins, nil, &pins)
 			if len(pins) == 1 && strings.Contains(pins[0].Change, text) {
 				return pins[0]
@@ -188,7 +191,22 @@ func TestAdmin_tasks(t *testing.T) {
 	if ended := nextCall(t, live); ended.Name != "hang" || len(a.records(t, ended.CallID, `"cancelled_by":"client"`)) != 1 {
 		t.Errorf("the call ended as %+v", ended)
 	}
-	if events := a.records(t, "console.task_cancelled", `"tool":"hang"`); len(events) != 1 {
+	if events := a.records(t, "console.task_cancelled", `"tool":"hang"`, `"operator_kind":"local"`); len(events) != 1 {
 		t.Errorf("got %v", events)
+	}
+}
+
+// Reloads and dropped tokens have events that name the operator.
+func TestAdmin_changesNameOperator(t *testing.T) {
+	t.Parallel()
+	a := newAdministered(t, adminAudit)
+	a.must(t, control.Reload, nil, &controlAnswer{})
+	if err := control.Do(t.Context(), a.socket, control.Request{Action: control.DropTokens, TokenFilter: control.TokenFilter{Secret: "crm"}}, &controlAnswer{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"console.reloaded", "console.tokens_dropped"} {
+		if events := a.records(t, name, `"operator":"`, `"operator_kind":"local"`, `"operator_issuer":`); len(events) != 1 {
+			t.Errorf("%s: got %v", name, events)
+		}
 	}
 }

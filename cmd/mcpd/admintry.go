@@ -83,17 +83,19 @@ func (t tried) authorize(caller *identity.Caller, impersonated bool) error {
 	}
 	p := &caller.Principal
 	caller.Agent.RequestID = cmp.Or(caller.Agent.RequestID, rand.Text())
-	if err := recordEvent(t.server, "console.impersonated", map[string]string{
-		"operator": t.operator.ID, "principal": p.ID, "kind": string(p.Kind), "issuer": p.Issuer, "request_id": caller.Agent.RequestID,
+	if err := recordOperator(t.server, t.operator, "console.impersonated", map[string]string{
+		"principal": p.ID, "kind": string(p.Kind), "issuer": p.Issuer, "request_id": caller.Agent.RequestID,
 	}); err != nil {
 		return errors.New("the server cannot write its audit log, so it makes no calls for other principals")
 	}
 	return nil
 }
 
-// recordEvent writes an event to the audit log, if there is one, and returns its error.
-func recordEvent(s *engine.Server, name string, attributes map[string]string) error {
+// recordOperator writes an event with the operator to the audit log, if there is one, and returns its
+// error.
+func recordOperator(s *engine.Server, operator identity.Principal, name string, attributes map[string]string) error {
 	if log := s.Inside().AuditLog(); log != nil {
+		attributes["operator"], attributes["operator_kind"], attributes["operator_issuer"] = operator.ID, string(operator.Kind), operator.Issuer
 		return log.Event(audit.Event{Name: name, Attributes: attributes})
 	}
 	return nil

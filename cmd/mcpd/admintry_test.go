@@ -246,7 +246,7 @@ func TestTry_impersonation(t *testing.T) {
 	if string(got.Value) != `"paid"` {
 		t.Fatalf("got %+v", got)
 	}
-	events := a.records(t, "console.impersonated")
+	events := a.records(t, "console.impersonated", `"operator_kind":"local"`, `"operator_issuer":`)
 	if len(events) != 1 {
 		t.Fatalf("got %v", events)
 	}
@@ -262,7 +262,7 @@ func TestTry_impersonation(t *testing.T) {
 	}
 	delete(attributes, "request_id")
 	operator, _ := owns[0]["principal"].(map[string]any)
-	if diff := cmp.Diff(map[string]any{"operator": operator["id"], "principal": "ada", "kind": "jwt", "issuer": "https://idp.example.com"}, attributes); diff != "" {
+	if diff := cmp.Diff(map[string]any{"operator_issuer": "", "operator_kind": "local", "operator": operator["id"], "principal": "ada", "kind": "jwt", "issuer": "https://idp.example.com"}, attributes); diff != "" {
 		t.Errorf("(-want +got)\n%s\n%v", diff, events[0])
 	}
 }

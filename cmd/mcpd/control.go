@@ -70,7 +70,13 @@ func (o *runningServer) answer(ctx context.Context, r control.Request) (result a
 			return nil, err
 		}
 		return answerOf(row, nil, nil, r)
-	case control.Tokens, control.DropTokens:
+	case control.Tokens:
+		return answerTokens(o.server, r)
+	case control.DropTokens:
+		f := r.TokenFilter
+		if err := o.recordChange(ctx, "console.tokens_dropped", map[string]string{"name": f.Secret, "principal": f.Principal, "kind": f.Kind, "issuer": f.Issuer}); err != nil {
+			return nil, err
+		}
 		return answerTokens(o.server, r)
 	case control.History:
 		return o.answerHistory(r)
@@ -78,9 +84,20 @@ func (o *runningServer) answer(ctx context.Context, r control.Request) (result a
 		return o.attach()
 	case control.Detached:
 		return detachedRow{o.env.process.pid, o.detachments.take(r.Client)}, nil
+	case control.Reload:
+		return o.answerReload(ctx, r)
+	default:
+		return nil, fmt.Errorf("the server does not know the action %.40q", string(r.Action))
 	}
+}
+
+// answerReload loads all files again and answers with the result.
+func (o *runningServer) answerReload(ctx context.Context, r control.Request) (any, error) {
 	if o.server.Status().Draining {
 		return nil, errors.New("the server is shutting down and does not reload")
+	}
+	if err := o.recordChange(ctx, "console.reloaded", map[string]string{}); err != nil {
+		return nil, err
 	}
 	report, checked, err := o.reload(ctx, engine.Change{All: true})
 	var mistakes diag.List

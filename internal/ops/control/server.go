@@ -177,7 +177,7 @@ func (s *Server) serve(ctx context.Context, conn net.Conn, answer Handler) (stre
 	} else if r, err = parseRequest(line); err == nil && r.Action != Status && startedByServer(conn) {
 		err = errors.New("programs that the server has started, such as those of tools and upstream servers, may only ask for its status")
 	} else if err == nil {
-		result, err = answer(ctx, r)
+		result, err = answer(withUser(ctx, conn), r)
 	}
 	if begun, ok := result.(Stream); ok && err == nil {
 		select {
@@ -199,6 +199,24 @@ func (s *Server) serve(ctx context.Context, conn net.Conn, answer Handler) (stre
 		return nil
 	}
 	return stream
+}
+
+// userKey is the key of the user of a connection in the context of its request.
+type userKey struct{}
+
+func withUser(ctx context.Context, conn net.Conn) context.Context {
+	if peer, known := peercred.Of(conn); known {
+		return context.WithValue(ctx, userKey{}, int(peer.UID))
+	}
+	return ctx
+}
+
+// UserOf returns the user who sent the request of a [Handler]; -1 if unknown.
+func UserOf(ctx context.Context) int {
+	if uid, ok := ctx.Value(userKey{}).(int); ok {
+		return uid
+	}
+	return -1
 }
 
 // startedByServer reports whether the client may descend from this process. Programs of tools and
