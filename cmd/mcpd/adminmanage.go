@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -142,6 +143,14 @@ func (o *runningServer) recordChange(ctx context.Context, name string, attribute
 	return nil
 }
 
+// noteChange is recordChange for a change that takes access away, or that a signal makes too: it is
+// made even if the event cannot be written, which is logged.
+func (o *runningServer) noteChange(ctx context.Context, name string, attributes map[string]string) {
+	if err := o.recordChange(ctx, name, attributes); err != nil {
+		o.logger.Warn("write audit event", slog.String("event", name), slog.String("error", err.Error()))
+	}
+}
+
 // revokeKey revokes an API key. The authenticator of the file writes an audit event, too, which does
 // not name the operator.
 func (o *runningServer) revokeKey(ctx context.Context, of control.KeyName) (any, error) {
@@ -155,9 +164,7 @@ func (o *runningServer) revokeKey(ctx context.Context, of control.KeyName) (any,
 		return nil, err
 	}
 	if slices.ContainsFunc(keys.Records(), func(r apikey.Record) bool { return r.ID == of.ID }) {
-		if err := o.recordChange(ctx, "console.key_revoked", map[string]string{"auth": of.Auth, "key": of.ID}); err != nil {
-			return nil, err
-		}
+		o.noteChange(ctx, "console.key_revoked", map[string]string{"auth": of.Auth, "key": of.ID})
 	}
 	r, err := apikey.Revoke(auths[i].Keys.File, of.ID, o.env.now().UTC().Truncate(time.Second))
 	if errors.Is(err, apikey.ErrUnknown) {

@@ -74,9 +74,7 @@ func (o *runningServer) answer(ctx context.Context, r control.Request) (result a
 		return answerTokens(o.server, r)
 	case control.DropTokens:
 		f := r.TokenFilter
-		if err := o.recordChange(ctx, "console.tokens_dropped", map[string]string{"name": f.Secret, "principal": f.Principal, "kind": f.Kind, "issuer": f.Issuer}); err != nil {
-			return nil, err
-		}
+		o.noteChange(ctx, "console.tokens_dropped", map[string]string{"name": f.Secret, "principal": f.Principal, "kind": f.Kind, "issuer": f.Issuer})
 		return answerTokens(o.server, r)
 	case control.History:
 		return o.answerHistory(r)
@@ -96,9 +94,7 @@ func (o *runningServer) answerReload(ctx context.Context, r control.Request) (an
 	if o.server.Status().Draining {
 		return nil, errors.New("the server is shutting down and does not reload")
 	}
-	if err := o.recordChange(ctx, "console.reloaded", map[string]string{}); err != nil {
-		return nil, err
-	}
+	o.noteChange(ctx, "console.reloaded", map[string]string{})
 	report, checked, err := o.reload(ctx, engine.Change{All: true})
 	var mistakes diag.List
 	if err != nil && !errors.As(err, &mistakes) {
