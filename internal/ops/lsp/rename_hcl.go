@@ -98,24 +98,53 @@ func (r *renaming) toolsInCode(s *source, b *block, a *argument) {
 	if !ok || c.language != cel {
 		return
 	}
+	deciding := slices.Contains([]string{"allow", "deny", "requires_approval", "when"}, a.name)
+	// The caller may be a tool that the policy or limit does not cover.
+	decides := map[string]bool{"tool": deciding && r.covered(s, b), "call": deciding}
 	if !c.literal {
-		if text := s.text[c.start:c.end]; strings.Contains(text, r.from) && (strings.Contains(text, "tool.name") || strings.Contains(text, "call.parent")) {
+		text := s.text[c.start:c.end]
+		if decides["tool"] && hasWord(text, "tool") || decides["call"] && hasWord(text, "call") {
+			r.fail(s, c.start, "%s may stand in a template or behind an escape here", r.from)
+		} else if strings.Contains(text, r.from) && (strings.Contains(text, "tool.name") || strings.Contains(text, "call.parent")) {
 			r.fail(s, c.start, "%s stands in a template or behind an escape here", r.from)
 		}
 		return
 	}
 	tokens, _ := tokensOf(s.text, c.start, c.end, cel)
-	decides := slices.Contains([]string{"allow", "deny", "requires_approval", "when"}, a.name) && r.covered(s, b)
 	for i, t := range tokens {
+		if decides[t.text] && t.kind == wordToken && isRoot(tokens, i) && !isPlainlyRead(tokens, i) {
+			r.fail(s, t.start, "%s is used as a whole here, which has the name of a tool", t.text)
+		}
 		if !t.member || t.text != "name" && t.text != "parent" || i < 2 {
 			continue
 		}
 		if root := tokens[i-2]; root.member || t.text == "name" && root.text != "tool" || t.text == "parent" && root.text != "call" {
 			continue
 		}
-		r.comparedNames(s, tokens, i, decides)
+		r.comparedNames(s, tokens, i, decides[tokens[i-2].text])
 	}
 }
+
+// isRoot reports whether a word of CEL is a variable, also with a leading dot, not a member.
+func isRoot(tokens []token, at int) bool {
+	if !tokens[at].member || at < 2 {
+		return true
+	}
+	before := tokens[at-2]
+	return before.text == "in" || before.kind != wordToken && before.kind != stringToken && !slices.Contains([]string{")", "]", "}"}, before.text)
+}
+
+// isPlainlyRead reports whether CEL reads a member of a variable as in tool.name.
+func isPlainlyRead(tokens []token, at int) bool {
+	return !tokens[at].member && at+2 < len(tokens) && tokens[at+1].text == "." && tokens[at+2].kind == wordToken && tokens[at+2].member
+}
+
+// The tokens that may stand before and after a comparison whose operands are whole. The tokenizer
+// gives && and || as two tokens.
+var (
+	beforeComparison = []string{"", "&", "|", "&&", "||", "(", "[", "{", ",", "?", ":"}
+	afterComparison  = []string{"", "&", "|", "&&", "||", ")", "]", "}", ",", "?", ":"}
+)
 
 // comparedNames edits the strings that an expression compares with the name of the tool: with == or
 // !=, or in a list. It fails for other uses of the name if the expression decides about calls.
@@ -127,19 +156,23 @@ func (r *renaming) comparedNames(s *source, tokens []token, at int, decides bool
 		return tokens[i].text
 	}
 	var compared []token
+	first, last := at-2, at // the comparison
 	switch {
 	case (text(at+1) == "=" || text(at+1) == "!") && text(at+2) == "=" && at+3 < len(tokens):
-		compared = tokens[at+3 : at+4]
+		compared, last = tokens[at+3:at+4], at+3
 	case text(at-3) == "=" && (text(at-4) == "=" || text(at-4) == "!") && at >= 5:
-		compared = tokens[at-5 : at-4]
+		compared, first = tokens[at-5:at-4], at-5
 	case text(at+1) == "in" && text(at+2) == "[":
-		for i := at + 3; i < len(tokens) && tokens[i].text != "]"; i++ {
-			if tokens[i].text != "," {
-				compared = append(compared, tokens[i])
+		for last = at + 3; last < len(tokens) && tokens[last].text != "]"; last++ {
+			if tokens[last].text != "," {
+				compared = append(compared, tokens[last])
 			}
 		}
 	case decides:
 		r.fail(s, tokens[at].start, "the name of the tool is used here, not compared with one")
+	}
+	if len(compared) > 0 && (!slices.Contains(beforeComparison, text(first-1)) || !slices.Contains(afterComparison, text(last+1))) {
+		r.fail(s, tokens[at].start, "the name of the tool is compared with an expression here")
 	}
 	for _, t := range compared {
 		switch name, ok := unquote(t); {
