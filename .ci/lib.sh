@@ -103,12 +103,13 @@ packages_with() {
 # tests use a helper package (mcptest) that does. In the others the race detector finds
 # nothing.
 racing() {
-  local starts='^[[:space:]]*go [A-Za-z_(]|errgroup|\.Go\(|AfterFunc\(' found helper
+  local starts='^[[:space:]]*go [A-Za-z_(]|errgroup|\.Go\(|AfterFunc\(' found helper modules
   found=$(grep -rlE "$starts" --include='*.go' --exclude-dir=testdata --exclude-dir=.ci --exclude-dir=peers --exclude-dir=browser .)
   for helper in $(xargs -n 1 dirname <<<"$found" | grep 'test$' | sort -u); do
     found+=$'\n'$(grep -rlF "\"github.com/mcpd/mcpd/${helper#./}\"" --include='*_test.go' --exclude-dir=testdata --exclude-dir=.ci --exclude-dir=peers --exclude-dir=browser .) || true
   done
-  xargs -n 1 dirname <<<"$found" | sort -u
+  modules=$(find . -mindepth 2 -name go.mod -not -path './.ci/*' -printf '%h\n')
+  xargs -n 1 dirname <<<"$found" | sort -u | grep -vxFf <(echo "$modules")
 }
 
 # fuzz SECONDS [PACKAGES]: runs each fuzz target for SECONDS, four at a time with one
