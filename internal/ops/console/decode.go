@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/mcpd/mcpd/internal/ops/control"
 )
 
 // decodeForm decodes a posted form by the schema of a document. invalid reports text that is no
@@ -20,6 +22,38 @@ func decodeForm(document json.RawMessage, posted url.Values) (value any, invalid
 		value = map[string]any{}
 	}
 	return value, d.invalid
+}
+
+// readArguments reads the arguments of a posted form. If they are not complete, or a button of the
+// form changes it, call is false, and the form is that to show.
+func readArguments(row control.ItemRow, posted url.Values) (arguments json.RawMessage, f form, call bool) {
+	document, button := schemaOf(row), posted.Get("edit")
+	if posted.Get("mode") == "json" {
+		text := strings.TrimSpace(posted.Get("json"))
+		if text == "" {
+			text = "{}"
+		}
+		value, isObject := decodeJSON([]byte(text)).(map[string]any)
+		switch {
+		case !isObject:
+			return nil, rawForm(text, "This is not a JSON object."), false
+		case button == "form":
+			return nil, formOf("", document, value, nil), false
+		}
+		return []byte(text), rawForm(text, ""), button == ""
+	}
+	value, invalid := decodeForm(document, posted)
+	switch {
+	case button == "json":
+		return nil, rawForm(textOf(value), ""), false
+	case strings.HasPrefix(button, "remove/"): // the alternatives of later entries move
+		return nil, formOf("", document, edit(value, button), nil), false
+	case button != "":
+		return nil, formOf("", document, edit(value, button), posted), false
+	}
+	f = formOf("", document, value, posted)
+	encoded, err := json.Marshal(value)
+	return encoded, f, !invalid && err == nil
 }
 
 type formDecoder struct {

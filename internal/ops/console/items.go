@@ -3,7 +3,6 @@ package console
 import (
 	"encoding/json"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -134,38 +133,6 @@ func (c *Console) showItem(w http.ResponseWriter, r *http.Request, row control.I
 		title = row.Address
 	}
 	c.show(w, r, http.StatusOK, "item", cut(title, maxName), "/items", body)
-}
-
-// readArguments reads the arguments of a posted form. If they are not complete, or a button of the
-// form changes it, call is false, and the form is that to show.
-func readArguments(row control.ItemRow, posted url.Values) (arguments json.RawMessage, f form, call bool) {
-	document, button := schemaOf(row), posted.Get("edit")
-	if posted.Get("mode") == "json" {
-		text := strings.TrimSpace(posted.Get("json"))
-		if text == "" {
-			text = "{}"
-		}
-		value, isObject := decodeJSON([]byte(text)).(map[string]any)
-		switch {
-		case !isObject:
-			return nil, rawForm(text, "This is not a JSON object."), false
-		case button == "form":
-			return nil, formOf("", document, value, nil), false
-		}
-		return []byte(text), rawForm(text, ""), button == ""
-	}
-	value, invalid := decodeForm(document, posted)
-	switch {
-	case button == "json":
-		return nil, rawForm(textOf(value), ""), false
-	case strings.HasPrefix(button, "remove/"): // the alternatives of later entries move
-		return nil, formOf("", document, edit(value, button), nil), false
-	case button != "":
-		return nil, formOf("", document, edit(value, button), posted), false
-	}
-	f = formOf("", document, value, posted)
-	encoded, err := json.Marshal(value)
-	return encoded, f, !invalid && err == nil
 }
 
 // copyText is a text to copy: a command or a configuration that makes the same call.

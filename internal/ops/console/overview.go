@@ -2,9 +2,11 @@ package console
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcpd/mcpd/internal/ops/control"
@@ -161,46 +163,128 @@ func (c *Console) reload(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// upstreamsBody is the data of the page of upstream servers.
-type upstreamsBody struct {
-	Upstreams []upstream
-	Pins      []control.PinRow
-	PinsError string // why there are no pins
+// The charts have a point for each bucket of the last seriesBuckets.
+const (
+	seriesBucket  = 10 * time.Second
+	seriesBuckets = 90
+)
+
+// outcome groups the outcomes of calls.
+type outcome string
+
+const (
+	succeeded outcome = "ok"
+	waiting   outcome = "waiting"
+	denied    outcome = "denied"
+	failed    outcome = "failed"
+)
+
+// outcomeOf returns the group of an outcome in a [control.CallRow].
+func outcomeOf(code string) outcome {
+	switch code {
+	case "ok", "rehearsed":
+		return succeeded
+	case "input_required":
+		return waiting
+	case "POLICY_DENIED":
+		return denied
+	}
+	return failed
 }
 
-// upstreamsOf asks the server for the data of the page. Servers that cannot be reached come first.
-func (c *Console) upstreamsOf(r *http.Request) (upstreamsBody, error) {
-	var s status
-	if _, err := c.ask(r, control.Request{Action: control.Status}, &s); err != nil {
-		return upstreamsBody{}, err
-	}
-	body := upstreamsBody{Upstreams: s.Upstreams}
-	if err := c.do(r, control.Pins, nil, &body.Pins); err != nil {
-		body.PinsError = err.Error()
-	}
-	slices.SortStableFunc(body.Upstreams, func(a, b upstream) int {
-		return min(len(b.Error), 1) - min(len(a.Error), 1)
-	})
-	return body, nil
+// summary describes the calls of the last minutes: as numbers, and as series for charts.
+type summary struct {
+	Minutes            int
+	OK, Denied, Failed int
+	P50, P95           float64
+	Refusals           []refusal
+	series             series
 }
 
-// upstreams shows the upstream servers, and their tools that were not accepted as they are.
-func (c *Console) upstreams(w http.ResponseWriter, r *http.Request) {
-	body, err := c.upstreamsOf(r)
-	if err != nil {
-		c.fail(w, r, "/upstreams", err)
-		return
-	}
-	c.show(w, r, http.StatusOK, "upstreams", "Upstreams", "/upstreams", body)
+// Calls is the number of all calls.
+func (s summary) Calls() int { return s.OK + s.Denied + s.Failed }
+
+// refusal counts the calls that a policy or limit refused.
+type refusal struct {
+	By    string
+	Calls int
 }
 
-// upstreamEvents keeps the page of upstream servers current: "upstreams" has its content.
-func (c *Console) upstreamEvents(w http.ResponseWriter, r *http.Request) {
-	c.poll(w, r, func(e *events) error {
-		body, err := c.upstreamsOf(r)
-		if err != nil {
-			return nil // the page keeps what it shows; the overview says that the server is away
+// series are the columns of the charts: time in seconds, calls by outcome, and latency in
+// milliseconds, which is null without calls.
+type series struct {
+	Time   []int64    `json:"time"`
+	OK     []int      `json:"ok"`
+	Denied []int      `json:"denied"`
+	Failed []int      `json:"failed"`
+	P50    []*float64 `json:"p50"`
+	P95    []*float64 `json:"p95"`
+}
+
+// summary returns the summary of the calls until now.
+func (f *feed) summary() summary {
+	calls, _, _ := f.after(0)
+	end := f.now().Truncate(seriesBucket).Add(seriesBucket)
+	first := end.Add(-seriesBuckets * seriesBucket)
+	s := summary{Minutes: int((seriesBuckets * seriesBucket).Minutes()), series: series{
+		Time: make([]int64, seriesBuckets), OK: make([]int, seriesBuckets), Denied: make([]int, seriesBuckets), Failed: make([]int, seriesBuckets),
+		P50: make([]*float64, seriesBuckets), P95: make([]*float64, seriesBuckets),
+	}}
+	for i := range s.series.Time {
+		s.series.Time[i] = first.Add(time.Duration(i) * seriesBucket).Unix()
+	}
+	var all []float64
+	latencies, refusals := make([][]float64, seriesBuckets), map[string]int{}
+	for _, c := range calls {
+		i := int(c.Time.Sub(first) / seriesBucket)
+		if c.Time.Before(first) || i >= seriesBuckets {
+			continue
 		}
-		return c.sendRendered(e, "upstreams", "upstreams", body)
+		switch outcomeOf(c.Outcome) {
+		case succeeded, waiting:
+			s.OK++
+			s.series.OK[i]++
+		case denied:
+			s.Denied++
+			s.series.Denied[i]++
+			refusals[c.DeniedBy]++
+		case failed:
+			s.Failed++
+			s.series.Failed[i]++
+		}
+		latencies[i], all = append(latencies[i], c.DurationMS), append(all, c.DurationMS)
+	}
+	for i, l := range latencies {
+		if len(l) > 0 {
+			p50, p95 := quantiles(l)
+			s.series.P50[i], s.series.P95[i] = &p50, &p95
+		}
+	}
+	s.P50, s.P95 = quantiles(all)
+	for by, n := range refusals {
+		s.Refusals = append(s.Refusals, refusal{by, n})
+	}
+	slices.SortFunc(s.Refusals, func(a, b refusal) int {
+		if a.Calls != b.Calls {
+			return b.Calls - a.Calls
+		}
+		return strings.Compare(a.By, b.By)
 	})
+	s.Refusals = s.Refusals[:min(len(s.Refusals), 8)]
+	return s
+}
+
+// JSON returns the series for the charts.
+func (s summary) JSON() (string, error) {
+	encoded, err := json.Marshal(s.series)
+	return string(encoded), err
+}
+
+// quantiles sorts durations and returns their median and 95th percentile, 0 without durations.
+func quantiles(ms []float64) (p50, p95 float64) {
+	if len(ms) == 0 {
+		return 0, 0
+	}
+	slices.Sort(ms)
+	return ms[len(ms)/2], ms[min(len(ms)-1, len(ms)*95/100)]
 }

@@ -3,10 +3,55 @@ package console
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/mcpd/mcpd/internal/ops/control"
 )
+
+// upstreamsBody is the data of the page of upstream servers.
+type upstreamsBody struct {
+	Upstreams []upstream
+	Pins      []control.PinRow
+	PinsError string // why there are no pins
+}
+
+// upstreamsOf asks the server for the data of the page. Servers that cannot be reached come first.
+func (c *Console) upstreamsOf(r *http.Request) (upstreamsBody, error) {
+	var s status
+	if _, err := c.ask(r, control.Request{Action: control.Status}, &s); err != nil {
+		return upstreamsBody{}, err
+	}
+	body := upstreamsBody{Upstreams: s.Upstreams}
+	if err := c.do(r, control.Pins, nil, &body.Pins); err != nil {
+		body.PinsError = err.Error()
+	}
+	slices.SortStableFunc(body.Upstreams, func(a, b upstream) int {
+		return min(len(b.Error), 1) - min(len(a.Error), 1)
+	})
+	return body, nil
+}
+
+// upstreams shows the upstream servers, and their tools that were not accepted as they are.
+func (c *Console) upstreams(w http.ResponseWriter, r *http.Request) {
+	body, err := c.upstreamsOf(r)
+	if err != nil {
+		c.fail(w, r, "/upstreams", err)
+		return
+	}
+	c.show(w, r, http.StatusOK, "upstreams", "Upstreams", "/upstreams", body)
+}
+
+// upstreamEvents keeps the page of upstream servers current: "upstreams" has its content.
+func (c *Console) upstreamEvents(w http.ResponseWriter, r *http.Request) {
+	c.poll(w, r, func(e *events) error {
+		body, err := c.upstreamsOf(r)
+		if err != nil {
+			return nil // the page keeps what it shows; the overview says that the server is away
+		}
+		return c.sendRendered(e, "upstreams", "upstreams", body)
+	})
+}
 
 // token is a stored OAuth token in the response to [control.Tokens]. The console never has its value.
 type token struct {
