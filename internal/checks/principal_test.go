@@ -21,7 +21,7 @@ var principalMakers = map[string]string{
 	"internal/ops/audit/line.go":        "reads recorded callers for replay",
 	"internal/ops/tooltest/tooltest.go": "creates the caller of a test block",
 	"cmd/mcpd/explainflags.go":          "describes a hypothetical caller",
-	"cmd/mcpd/admincaller.go":           "makes calls of the console for other principals, which are audited",
+	"cmd/mcpd/controlcaller.go":         "makes calls of the console for other principals, which are audited",
 	"internal/ops/console/caller.go":    "describes the caller that the operator chooses; the server decides",
 }
 
