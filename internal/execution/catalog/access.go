@@ -50,22 +50,22 @@ func (l *linker) addAccess(config *definition.Config) {
 	}
 }
 
-// Console says who has access to the console of the listener. Operate and Impersonate are nil if
+// ConsoleAccess says who has access to the console of the listener. Operate and Impersonate are nil if
 // not set.
-type Console struct{ Allow, Operate, Impersonate *policylang.Access }
+type ConsoleAccess struct{ Allow, Operate, Impersonate *policylang.Access }
 
 // MayLook reports whether a caller may see the console. An error permits nothing.
-func (c *Console) MayLook(ctx context.Context, p identity.Principal, now time.Time) (bool, error) {
+func (c *ConsoleAccess) MayLook(ctx context.Context, p identity.Principal, now time.Time) (bool, error) {
 	return permits(ctx, c.Allow, p, p, now)
 }
 
 // MayOperate reports whether a caller may call items and change something.
-func (c *Console) MayOperate(ctx context.Context, p identity.Principal, now time.Time) (bool, error) {
+func (c *ConsoleAccess) MayOperate(ctx context.Context, p identity.Principal, now time.Time) (bool, error) {
 	return permits(ctx, c.Operate, p, p, now)
 }
 
 // MayActAs reports whether a caller may operate as another principal.
-func (c *Console) MayActAs(ctx context.Context, p, other identity.Principal, now time.Time) (bool, error) {
+func (c *ConsoleAccess) MayActAs(ctx context.Context, p, other identity.Principal, now time.Time) (bool, error) {
 	if may, err := c.MayOperate(ctx, p, now); !may || err != nil {
 		return false, err
 	}
@@ -80,11 +80,11 @@ func permits(ctx context.Context, condition *policylang.Access, p, other identit
 }
 
 // console compiles the console block. It returns nil for none, and for one with an error.
-func (l *linker) console(block *definition.Console) *Console {
+func (l *linker) console(block *definition.Console) *ConsoleAccess {
 	if block == nil {
 		return nil
 	}
-	c, failed := &Console{}, false
+	c, failed := &ConsoleAccess{}, false
 	for _, condition := range []struct {
 		argument string
 		code     *definition.Code

@@ -47,7 +47,7 @@ type Settings struct {
 	Auths []definition.Auth
 	Audit *definition.Audit
 	// Console is nil if the listener serves no console.
-	Console *Console
+	Console *ConsoleAccess
 	Secrets []secrets.Definition
 	// SecretKeys maps secret names to the keys of their definitions.
 	SecretKeys map[string]string
