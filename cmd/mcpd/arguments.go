@@ -112,12 +112,12 @@ func argument(value string, wanted any) (json.RawMessage, error) {
 	case slices.Contains(list, any("string")), !strings.HasPrefix(value, "[") && !strings.HasPrefix(value, "{"):
 		return text, nil
 	}
-	return text, place(value, err)
+	return text, locateSyntaxError(value, err)
 }
 
-// place describes the position of a JSON syntax error, in characters counted from 1. It
+// locateSyntaxError describes the position of a JSON syntax error, in characters counted from 1. It
 // quotes nothing of the text.
-func place(value string, err error) error {
+func locateSyntaxError(value string, err error) error {
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) {
 		return err
