@@ -22,16 +22,16 @@ import (
 // attachTimeout is the timeout to connect to the server.
 const attachTimeout = 10 * time.Second
 
-// attachRow is the response of a server to a client that attaches.
-type attachRow struct {
+// attachResult is the response of a server to a client that attaches.
+type attachResult struct {
 	PID     int    `json:"pid"`
 	Version string `json:"version"`
 	// Client is the number of the client.
 	Client uint64 `json:"client"`
 }
 
-// detachedRow is the response of a server to a client that it disconnected.
-type detachedRow struct {
+// detachedResult is the response of a server to a client that it disconnected.
+type detachedResult struct {
 	PID int `json:"pid"`
 	// Reason is empty if the server did not end the connection, or does not know the client.
 	Reason string `json:"reason"`
@@ -96,8 +96,8 @@ func runAttach(ctx context.Context, e env, a *controlClientFlags) error {
 }
 
 // attach connects to the server of the files.
-func (a *controlClientFlags) attach(ctx context.Context, e env) (*control.Conn, attachRow, error) {
-	var server attachRow
+func (a *controlClientFlags) attach(ctx context.Context, e env) (*control.Conn, attachResult, error) {
+	var server attachResult
 	path := a.control.path(e, &a.files)
 	if path == "" {
 		return nil, server, usageError("no default directory for the control socket; name the socket with --control PATH")
@@ -116,10 +116,10 @@ func (a *controlClientFlags) attach(ctx context.Context, e env) (*control.Conn, 
 
 // detached returns the reason for which the server ended the connection; "" if the server did not,
 // or does not answer.
-func (a *controlClientFlags) detached(ctx context.Context, e env, server attachRow) string {
+func (a *controlClientFlags) detached(ctx context.Context, e env, server attachResult) string {
 	ctx, cancel := context.WithTimeout(ctx, statusPatience)
 	defer cancel()
-	var row detachedRow
+	var row detachedResult
 	err := control.Do(ctx, e.resolve(a.control.path(e, &a.files)), control.Request{Action: control.Detached, Client: server.Client}, &row)
 	if err != nil || row.PID != server.PID {
 		return ""
@@ -129,7 +129,7 @@ func (a *controlClientFlags) detached(ctx context.Context, e env, server attachR
 
 // serves reports whether the server with this process still answers and takes calls.
 func (a *controlClientFlags) serves(ctx context.Context, e env, pid int) bool {
-	var row statusRow
+	var row statusResult
 	_, err := callControl(ctx, e.resolve(a.control.path(e, &a.files)), control.Request{Action: control.Status}, statusPatience, &row)
 	return err == nil && row.PID == pid && row.Ready
 }
@@ -255,7 +255,7 @@ func (o *runningServer) attach() (any, error) {
 	}
 	client := o.detachments.next()
 	return control.Stream{
-		Result: attachRow{PID: o.env.process.pid, Version: version(), Client: client},
+		Result: attachResult{PID: o.env.process.pid, Version: version(), Client: client},
 		Serve: func(ctx context.Context, conn *control.Conn) {
 			if err := o.front.Attach(ctx, o.attached(conn.UID), conn); err != nil {
 				o.detachments.add(client, strings.ReplaceAll(err.Error(), "\n", "; ")) // before the client sees the end

@@ -411,7 +411,7 @@ func TestBundle_noDecisionJudged(t *testing.T) {
 		t.Cleanup(d.kill)
 		return d
 	}
-	status := func() (row statusRow, text string) {
+	status := func() (row statusResult, text string) {
 		t.Helper()
 		_, stdout, stderr := inProcess(t, dir, nil, "status", "--bundle-dir", "kept", "--json")
 		if err := json.Unmarshal([]byte(stdout), &row); err != nil || row.Decisions == nil {
@@ -493,7 +493,7 @@ func TestReload_bundle(t *testing.T) {
 	offer(r.configured(t, 4, "server { nonsense = 1 }\n"))
 	reload("a bundle with an error", exitFindings, "mcpd: bundle: load bundle 4: ")
 	got, stdout, _ := inProcess(t, dir, nil, "reload", "--bundle-dir", "kept", "--json")
-	var row reloadRow
+	var row reloadResult
 	if err := json.Unmarshal([]byte(stdout), &row); err != nil || got != exitFindings || row.OK || !strings.Contains(row.BundleProblem, "load bundle 4: ") || row.Revision == "" {
 		t.Errorf("--json: exit code %d, %v, %s", got, err, stdout)
 	}

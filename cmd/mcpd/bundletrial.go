@@ -77,8 +77,8 @@ func mostFrequent(counts map[string]int) string {
 	return mostFirst(counts)[0]
 }
 
-// decisionsRow is the JSON output of status for --max-changed-decisions.
-type decisionsRow struct {
+// changedDecisions is the JSON output of status for --max-changed-decisions.
+type changedDecisions struct {
 	// Limit is the value of the flag.
 	Limit int `json:"limit"`
 	// Audited counts the audited calls that were replayed last, and Judged those among them whose decision
@@ -90,11 +90,11 @@ type decisionsRow struct {
 }
 
 // row returns what the last replay could judge, or nil without a limit.
-func (t *decisionTrial) row() *decisionsRow {
+func (t *decisionTrial) row() *changedDecisions {
 	if t.most < 0 || t.serving == nil {
 		return nil
 	}
-	row := decisionsRow{Limit: t.most, Reason: "the audit log cannot be read"}
+	row := changedDecisions{Limit: t.most, Reason: "the audit log cannot be read"}
 	if counts := t.counts.Load(); counts != nil {
 		row.Audited, row.Judged, row.Reason = counts.Calls, counts.Same+counts.Different, mostFrequent(counts.Reasons)
 	} else if t.log == "" {
@@ -103,7 +103,7 @@ func (t *decisionTrial) row() *decisionsRow {
 	return &row
 }
 
-func (r *decisionsRow) text() string {
+func (r *changedDecisions) text() string {
 	text := fmt.Sprintf("%d of the last %s judged for --max-changed-decisions %d", r.Judged, count(r.Audited, "audited call"), r.Limit)
 	if r.Reason != "" {
 		text += "; others not: " + r.Reason

@@ -59,7 +59,7 @@ func runConsole(ctx context.Context, e env, f *consoleFlags) (err error) {
 	if err != nil {
 		return findingsError("%v", err)
 	}
-	var running statusRow
+	var running statusResult
 	switch _, err := callControl(ctx, socket, control.Request{Action: control.Status}, statusPatience, &running); {
 	case errors.Is(err, control.ErrNoServer):
 		return f.server.noServer(e, path)

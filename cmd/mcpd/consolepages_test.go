@@ -20,7 +20,7 @@ console {
   operate     = "principal.id in ['ada', 'cy']"
   impersonate = "principal.id == 'ada' && other.id == 'lead'"
 }
-` + adminAudit
+` + controlAudit
 
 // signedIn is a browser of a caller who has signed in to the console of a listener.
 type signedIn struct {
@@ -30,7 +30,7 @@ type signedIn struct {
 }
 
 // newConsoleListener starts a server with keys of three principals, who have signed in.
-func newConsoleListener(t *testing.T) (a *administered, ada, cy, bob *signedIn) {
+func newConsoleListener(t *testing.T) (a *controlledServer, ada, cy, bob *signedIn) {
 	t.Helper()
 	keys := map[string]string{}
 	folder := t.TempDir()
@@ -42,7 +42,7 @@ func newConsoleListener(t *testing.T) (a *administered, ada, cy, bob *signedIn) 
 		keys[name] = strings.TrimSpace(out)
 	}
 	config := strings.Replace(consoleConfig, `"keys.json"`, `"`+filepath.ToSlash(filepath.Join(folder, "keys.json"))+`"`, 1)
-	a = newAdministered(t, config)
+	a = startControlled(t, config)
 	browsers := map[string]*signedIn{}
 	for name, key := range keys {
 		jar, err := cookiejar.New(nil)

@@ -65,7 +65,7 @@ func (o *runningServer) answer(ctx context.Context, r control.Request) (result a
 		status := o.front.Status()
 		return answerOf(o.row(status), status.Problems, status.Shown(), r)
 	case control.Fleet:
-		row, err := o.fleetRow()
+		row, err := o.fleetState()
 		if err != nil {
 			return nil, err
 		}
@@ -81,7 +81,7 @@ func (o *runningServer) answer(ctx context.Context, r control.Request) (result a
 	case control.Attach:
 		return o.attach()
 	case control.Detached:
-		return detachedRow{o.env.process.pid, o.detachments.take(r.Client)}, nil
+		return detachedResult{o.env.process.pid, o.detachments.take(r.Client)}, nil
 	case control.Reload:
 		return o.answerReload(ctx, r)
 	default:
@@ -100,7 +100,7 @@ func (o *runningServer) answerReload(ctx context.Context, r control.Request) (an
 	if err != nil && !errors.As(err, &mistakes) {
 		return nil, fmt.Errorf("reload: %w", err)
 	}
-	row, problems, shown := reloadRow{OK: err == nil, Revision: report.Revision}, report.Problems, report.Shown()
+	row, problems, shown := reloadResult{OK: err == nil, Revision: report.Revision}, report.Problems, report.Shown()
 	if checked != nil {
 		ctx, cancel := context.WithTimeout(ctx, reloadPatience) // the client has given up then
 		defer cancel()
@@ -111,7 +111,7 @@ func (o *runningServer) answerReload(ctx context.Context, r control.Request) (an
 		}
 	}
 	status := o.front.Status()
-	if b := o.bundleRow(); b != nil { // the bundle in service may be another one now
+	if b := o.bundleState(); b != nil { // the bundle in service may be another one now
 		problems, shown = status.Problems, status.Shown()
 		row.OK, row.Revision, row.BundleProblem = status.Synchronized && b.Problem == "", status.Revision, b.Problem
 	}
@@ -233,8 +233,8 @@ func callControl(ctx context.Context, path string, r control.Request, patience t
 // reloadPatience is the timeout of a reload, which may run tests.
 const reloadPatience = 10 * time.Minute
 
-// reloadRow is the JSON output of reload.
-type reloadRow struct {
+// reloadResult is the JSON output of reload.
+type reloadResult struct {
 	OK       bool            `json:"ok"`
 	Revision string          `json:"revision"`
 	Status   string          `json:"status"`
@@ -261,7 +261,7 @@ cannot read it, or has one that has expired, reload prints why and the exit code
   mcpd reload --control /run/mcpd/control.sock --json`,
 		Args: noOperand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var row reloadRow
+			var row reloadResult
 			if err := a.ask(cmd.Context(), e, control.Reload, reloadPatience, &row); err != nil {
 				return err
 			}
@@ -272,7 +272,7 @@ cannot read it, or has one that has expired, reload prints why and the exit code
 	return cmd
 }
 
-func (a *controlClientFlags) reloaded(e env, row reloadRow) error {
+func (a *controlClientFlags) reloaded(e env, row reloadResult) error {
 	switch {
 	case row.OK && a.asJSON:
 		return nil

@@ -33,7 +33,7 @@ func checkQuery(q *control.CallQuery) error {
 }
 
 // matches reports whether a call matches the names in a query.
-func matches(q control.CallQuery, row *control.CallRow) bool {
+func matches(q control.CallQuery, row *control.Call) bool {
 	return (q.Name == "" || q.Name == row.Name) &&
 		(q.Principal == "" || q.Principal == row.Principal) &&
 		(q.Outcome == "" || q.Outcome == row.Outcome) &&
@@ -66,11 +66,11 @@ func (o *runningServer) watchCalls(q control.CallQuery) (any, error) {
 // sendCalls sends calls until ctx is done, or until the client does not read.
 func (o *runningServer) sendCalls(ctx context.Context, conn *control.Conn, q control.CallQuery) {
 	ring := o.server.Inside().Recent()
-	var past []control.CallRow
+	var past []control.Call
 	last := uint64(0)
 	for _, c := range ring.Last(recent.Size) {
 		last = c.Seq
-		if row := o.callRow(&c); matches(q, &row) {
+		if row := o.callOf(&c); matches(q, &row) {
 			past = append(past, row)
 		}
 	}
@@ -80,26 +80,26 @@ func (o *runningServer) sendCalls(ctx context.Context, conn *control.Conn, q con
 		}
 	}
 	for c := range ring.Watch(ctx, recent.Size) {
-		if row := o.callRow(&c); c.Seq > last && matches(q, &row) && conn.Send(row) != nil {
+		if row := o.callOf(&c); c.Seq > last && matches(q, &row) && conn.Send(row) != nil {
 			return
 		}
 	}
 }
 
-// callRow returns the row of a recent call, without secrets in texts that its client has chosen.
-func (o *runningServer) callRow(c *recent.Call) control.CallRow {
+// callOf converts a recent call, without secrets in texts that its client has chosen.
+func (o *runningServer) callOf(c *recent.Call) control.Call {
 	redact := o.server.Inside().Redact
-	return control.CallRow{
+	return control.Call{
 		Time: c.Time.Add(-c.Duration).UTC(), CallID: c.CallID, RootID: c.RootID, ParentID: c.ParentID, Depth: c.Depth, Kind: c.Kind, Name: redact(c.Name),
 		Principal: c.Principal, AuthKind: c.AuthKind, Issuer: c.Issuer, Agent: redact(c.Agent), Via: c.Via, Listener: c.Listener,
 		Outcome: c.Outcome, DeniedBy: c.DeniedBy, DurationMS: milliseconds(c.Duration), RequestID: redact(c.RequestID), TraceID: c.TraceID, Revision: c.Revision,
 	}
 }
 
-// auditRow returns the row of a call in the audit log.
-func auditRow(c *audit.Call) control.CallRow {
+// auditedCall converts a call of the audit log.
+func auditedCall(c *audit.Call) control.Call {
 	caller := &c.Caller
-	return control.CallRow{
+	return control.Call{
 		Seq: c.Seq, Time: c.Began.UTC(), CallID: c.Call, RootID: c.Root, ParentID: c.Parent, Depth: c.Depth, Kind: c.Kind, Name: c.Name,
 		Principal: caller.Principal.ID, AuthKind: string(caller.Principal.Kind), Issuer: caller.Principal.Issuer, Agent: caller.Agent.AgentID, Via: c.Via,
 		Listener: caller.Source.Listener, Outcome: c.Outcome, DeniedBy: c.DeniedBy, Message: c.Message, DurationMS: milliseconds(c.Duration),
@@ -112,7 +112,7 @@ func (o *runningServer) auditedCalls(ctx context.Context, q control.CallQuery) (
 	if err := checkQuery(&q); err != nil {
 		return nil, err
 	}
-	row := control.AuditRow{Calls: []control.CallRow{}}
+	row := control.AuditResult{Calls: []control.Call{}}
 	log := o.server.Inside().AuditLog()
 	if log == nil {
 		row.Problem = "the server writes no audit log"
@@ -121,7 +121,7 @@ func (o *runningServer) auditedCalls(ctx context.Context, q control.CallQuery) (
 	ctx, cancel := context.WithTimeout(ctx, auditTime)
 	defer cancel()
 	next, err := audit.CallsBefore(ctx, log.Path(), q.Before, auditBytes, func(c *audit.Call) bool {
-		found := auditRow(c)
+		found := auditedCall(c)
 		if !matches(q, &found) {
 			return true
 		}

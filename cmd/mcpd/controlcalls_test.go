@@ -12,7 +12,7 @@ import (
 )
 
 // calls begins a stream of calls.
-func (a *administered) calls(t *testing.T, q control.CallQuery) *control.Conn {
+func (a *controlledServer) calls(t *testing.T, q control.CallQuery) *control.Conn {
 	t.Helper()
 	r, err := control.NewRequest(control.Calls, q)
 	if err != nil {
@@ -27,22 +27,22 @@ func (a *administered) calls(t *testing.T, q control.CallQuery) *control.Conn {
 }
 
 // nextCall returns the next call of a stream.
-func nextCall(t *testing.T, conn *control.Conn) control.CallRow {
+func nextCall(t *testing.T, conn *control.Conn) control.Call {
 	t.Helper()
-	var row control.CallRow
+	var row control.Call
 	if err := conn.Receive(&row); err != nil {
 		t.Fatal(err)
 	}
 	return row
 }
 
-func lineOfCall(r control.CallRow) string {
+func lineOfCall(r control.Call) string {
 	return strings.Join([]string{r.Kind, r.Name, r.Outcome, r.DeniedBy, r.Via, r.Listener, fmt.Sprint(r.Depth)}, "|")
 }
 
-func TestAdmin_calls(t *testing.T) {
+func TestControl_calls(t *testing.T) {
 	t.Parallel()
-	a := newAdministered(t, adminAudit)
+	a := startControlled(t, controlAudit)
 	live := a.calls(t, control.CallQuery{})
 	twice, _ := a.result(t, toolCall("twice", `{"n":2}`))
 	_, _ = a.result(t, toolCall("pay", `{}`))
@@ -71,16 +71,16 @@ func TestAdmin_calls(t *testing.T) {
 	if err := past.CloseWrite(); err != nil {
 		t.Fatal(err)
 	}
-	if err := past.Receive(&control.CallRow{}); err != io.EOF {
+	if err := past.Receive(&control.Call{}); err != io.EOF {
 		t.Errorf("after the end: %v", err)
 	}
 
-	var audited control.AuditRow
+	var audited control.AuditResult
 	a.must(t, control.Audit, control.CallQuery{Limit: 2}, &audited)
 	if len(audited.Calls) != 2 || !audited.More || audited.Next != audited.Calls[1].Seq || lineOfCall(audited.Calls[1]) != want[3] {
 		t.Fatalf("got %+v", audited)
 	}
-	var older control.AuditRow
+	var older control.AuditResult
 	a.must(t, control.Audit, control.CallQuery{Before: audited.Next}, &older)
 	got = nil
 	for _, row := range older.Calls {
@@ -102,10 +102,10 @@ func TestAdmin_calls(t *testing.T) {
 	}
 }
 
-func TestAdmin_auditWithoutLog(t *testing.T) {
+func TestControl_auditWithoutLog(t *testing.T) {
 	t.Parallel()
-	a := newAdministered(t, "")
-	var got control.AuditRow
+	a := startControlled(t, "")
+	var got control.AuditResult
 	a.must(t, control.Audit, nil, &got)
 	if got.Problem != "the server writes no audit log" || got.Calls == nil || got.More {
 		t.Errorf("got %+v", got)

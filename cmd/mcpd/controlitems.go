@@ -18,9 +18,9 @@ import (
 func (o *runningServer) answerConsole(ctx context.Context, r control.Request) (row any, ok bool, err error) {
 	switch r.Action {
 	case control.Catalog:
-		return catalogRowOf(o.server), true, nil
+		return catalogResultOf(o.server), true, nil
 	case control.Item:
-		row, err = withParams(r, func(of control.ItemName) (any, error) { return itemRowOf(o.server, of) })
+		row, err = withParams(r, func(of control.ItemName) (any, error) { return itemResultOf(o.server, of) })
 	case control.Explain:
 		row, err = withParams(r, func(of control.ExplainCall) (any, error) { return o.explain(ctx, of) })
 	case control.Matrix:
@@ -32,15 +32,15 @@ func (o *runningServer) answerConsole(ctx context.Context, r control.Request) (r
 	case control.Audit:
 		row, err = withParams(r, func(of control.CallQuery) (any, error) { return o.auditedCalls(ctx, of) })
 	case control.Pins:
-		row = o.pinRows()
+		row = o.pins()
 	case control.Accept:
 		row, err = withParams(r, func(of control.PinName) (any, error) { return o.accept(ctx, of) })
 	case control.Keys:
-		row, err = o.keyRows()
+		row, err = o.keys()
 	case control.RevokeKey:
 		row, err = withParams(r, func(of control.KeyName) (any, error) { return o.revokeKey(ctx, of) })
 	case control.Tasks:
-		row, err = o.taskRows()
+		row, err = o.tasks()
 	case control.CancelTask:
 		row, err = withParams(r, func(of control.TaskName) (any, error) { return o.cancelTask(ctx, of) })
 	default:
@@ -58,21 +58,21 @@ func withParams[P any](r control.Request, answer func(P) (any, error)) (any, err
 	return answer(params)
 }
 
-// catalogRowOf lists the items that a server serves: tools, resources, templates and prompts, each in
+// catalogResultOf lists the items that a server serves: tools, resources, templates and prompts, each in
 // order of their addresses.
-func catalogRowOf(s *engine.Server) control.CatalogRow {
+func catalogResultOf(s *engine.Server) control.CatalogResult {
 	serving := s.Inside().Catalog()
-	row := control.CatalogRow{Revision: serving.Revision, Items: []control.ItemSummary{}}
+	row := control.CatalogResult{Revision: serving.Revision, Items: []control.ItemSummary{}}
 	for kind, entries := range serving.Entries {
 		for _, e := range entries {
-			row.Items = append(row.Items, summaryRow(call.Kind(kind), e.Address, e.Upstream, e.Where, e.Title, e.Description))
+			row.Items = append(row.Items, itemSummaryOf(call.Kind(kind), e.Address, e.Upstream, e.Where, e.Title, e.Description))
 		}
 	}
 	return row
 }
 
-// summaryRow describes an item in a list. where is its range in the files, if it has one.
-func summaryRow(kind call.Kind, address, upstream string, where diag.Range, title string, description *string) control.ItemSummary {
+// itemSummaryOf describes an item in a list. where is its range in the files, if it has one.
+func itemSummaryOf(kind call.Kind, address, upstream string, where diag.Range, title string, description *string) control.ItemSummary {
 	row := control.ItemSummary{ItemName: control.ItemName{Kind: kindNames()[kind], Address: address}, Title: title, Origin: "file", Place: placeIn(where)}
 	if description != nil {
 		row.Summary = summaryOf(*description)
@@ -103,8 +103,8 @@ func kindOf(of control.ItemName) (call.Kind, error) {
 	return call.Kind(kind), nil
 }
 
-// itemRowOf describes an item that a server serves.
-func itemRowOf(s *engine.Server, of control.ItemName) (any, error) {
+// itemResultOf describes an item that a server serves.
+func itemResultOf(s *engine.Server, of control.ItemName) (any, error) {
 	kind, err := kindOf(of)
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func itemRowOf(s *engine.Server, of control.ItemName) (any, error) {
 	if e == nil {
 		return nil, fmt.Errorf("the server has no %s %.200q", of.Kind, of.Address)
 	}
-	row := control.ItemRow{ItemSummary: summaryRow(kind, e.Address, e.Upstream, e.Where, e.Title, e.Description), Policies: []control.PolicyRow{}, Limits: []string{}}
+	row := control.ItemResult{ItemSummary: itemSummaryOf(kind, e.Address, e.Upstream, e.Where, e.Title, e.Description), Policies: []control.Policy{}, Limits: []string{}}
 	if e.Description != nil {
 		row.Description = *e.Description
 	}
@@ -133,7 +133,7 @@ func itemRowOf(s *engine.Server, of control.ItemName) (any, error) {
 		row.Annotations = annotationsOf(e.ReadOnly, e.Destructive, e.OpenWorld, e.Idempotent)
 	}
 	for _, p := range slices.Concat(e.Rules, e.ResultRules) {
-		row.Policies = append(row.Policies, control.PolicyRow{Name: p.Name, Place: placeIn(p.Where)})
+		row.Policies = append(row.Policies, control.Policy{Name: p.Name, Place: placeIn(p.Where)})
 	}
 	if e.Timeout > 0 {
 		row.Limits = append(row.Limits, "timeout "+e.Timeout.String())

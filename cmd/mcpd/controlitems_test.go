@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/control"
 )
 
-const adminTools = `tool "add" {
+const controlTools = `tool "add" {
   title       = "Add"
   description = <<-EOT
     Adds two numbers.
@@ -86,21 +86,21 @@ limit "rate" {
 }
 `
 
-// administered is a running server with adminTools, and the path of its control socket.
-type administered struct {
+// controlledServer is a running server with controlTools, and the path of its control socket.
+type controlledServer struct {
 	*daemon
 	dir, socket string
 }
 
-// newAdministered starts the server, after prepare has written more files.
-func newAdministered(t *testing.T, config string, prepare ...func(dir string)) *administered {
+// startControlled starts the server, after prepare has written more files.
+func startControlled(t *testing.T, config string, prepare ...func(dir string)) *controlledServer {
 	t.Helper()
-	a := &administered{dir: t.TempDir()}
+	a := &controlledServer{dir: t.TempDir()}
 	a.socket = filepath.Join(a.dir, "s")
 	if err := os.Mkdir(filepath.Join(a.dir, "tools.d"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	save(t, filepath.Join(a.dir, "tools.d", "tools.hcl"), adminTools)
+	save(t, filepath.Join(a.dir, "tools.d", "tools.hcl"), controlTools)
 	if config != "" {
 		save(t, filepath.Join(a.dir, "mcpd.hcl"), config)
 	}
@@ -117,7 +117,7 @@ func newAdministered(t *testing.T, config string, prepare ...func(dir string)) *
 }
 
 // ask sends a request and decodes the result.
-func (a *administered) ask(t *testing.T, do control.Action, params, row any) error {
+func (a *controlledServer) ask(t *testing.T, do control.Action, params, row any) error {
 	t.Helper()
 	r, err := control.NewRequest(do, params)
 	if err != nil {
@@ -127,17 +127,17 @@ func (a *administered) ask(t *testing.T, do control.Action, params, row any) err
 }
 
 // must is ask without an error.
-func (a *administered) must(t *testing.T, do control.Action, params, row any) {
+func (a *controlledServer) must(t *testing.T, do control.Action, params, row any) {
 	t.Helper()
 	if err := a.ask(t, do, params, row); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func TestAdmin_catalog(t *testing.T) {
+func TestControl_catalog(t *testing.T) {
 	t.Parallel()
-	a := newAdministered(t, "")
-	var got control.CatalogRow
+	a := startControlled(t, "")
+	var got control.CatalogResult
 	a.must(t, control.Catalog, nil, &got)
 	var lines []string
 	for _, i := range got.Items {
@@ -156,10 +156,10 @@ func TestAdmin_catalog(t *testing.T) {
 	}
 }
 
-func TestAdmin_item(t *testing.T) {
+func TestControl_item(t *testing.T) {
 	t.Parallel()
-	a := newAdministered(t, "")
-	var got control.ItemRow
+	a := startControlled(t, "")
+	var got control.ItemResult
 	a.must(t, control.Item, control.ItemName{Kind: "tool", Address: "add"}, &got)
 	if !strings.HasPrefix(got.Source, `tool "add" {`) || !strings.HasSuffix(got.Source, "}") || strings.Contains(got.Source, "hunter2") || strings.Contains(got.Source, "twice") {
 		t.Errorf("source:\n%s", got.Source)
@@ -167,7 +167,7 @@ func TestAdmin_item(t *testing.T) {
 	if !strings.Contains(string(got.Input), `"a"`) || got.Output != nil || string(got.Annotations) != `{"idempotentHint":true,"readOnlyHint":true}` || !strings.Contains(got.Description, "The sum is exact.") {
 		t.Errorf("got %s, %s, %s, %q", got.Input, got.Output, got.Annotations, got.Description)
 	}
-	if diff := cmp.Diff([]control.PolicyRow{{Name: "small", Place: &control.Place{File: "tools.d/tools.hcl", Line: 61, Column: 8}}}, got.Policies); diff != "" {
+	if diff := cmp.Diff([]control.Policy{{Name: "small", Place: &control.Place{File: "tools.d/tools.hcl", Line: 61, Column: 8}}}, got.Policies); diff != "" {
 		t.Errorf("policies (-want +got)\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"timeout 20s", `limit "rate": 1000 calls a minute, 50 at once after a pause`}, got.Limits); diff != "" {
@@ -176,7 +176,7 @@ func TestAdmin_item(t *testing.T) {
 	if diff := cmp.Diff([]string{`http.crm (hosts "crm.example.com:443", methods "GET" "HEAD", paths "*")`, `http.crm header "authorization"`}, got.Grants); diff != "" {
 		t.Errorf("grants (-want +got)\n%s", diff)
 	}
-	var page, greet control.ItemRow
+	var page, greet control.ItemResult
 	a.must(t, control.Item, control.ItemName{Kind: "template", Address: "page://{n}"}, &page)
 	a.must(t, control.Item, control.ItemName{Kind: "prompt", Address: "greet"}, &greet)
 	if diff := cmp.Diff([]control.Argument{{Name: "n", Description: "Number", Required: true}, {Name: "name", Description: "Name", Required: true}}, append(page.Arguments, greet.Arguments...)); diff != "" {
@@ -190,16 +190,16 @@ func TestAdmin_item(t *testing.T) {
 	if code, _, _ := inProcess(t, a.dir, os.Environ(), "reload", "--control", a.socket); code != exitFindings {
 		t.Fatalf("the broken file loaded: exit code %d", code)
 	}
-	var again control.ItemRow
+	var again control.ItemResult
 	a.must(t, control.Item, control.ItemName{Kind: "tool", Address: "add"}, &again)
 	if diff := cmp.Diff(got, again); diff != "" {
 		t.Errorf("after a broken file (-want +got)\n%s", diff)
 	}
 }
 
-func TestAdmin_itemErrors(t *testing.T) {
+func TestControl_itemErrors(t *testing.T) {
 	t.Parallel()
-	a := newAdministered(t, "")
+	a := startControlled(t, "")
 	for _, row := range []struct {
 		params any
 		want   string
@@ -210,7 +210,7 @@ func TestAdmin_itemErrors(t *testing.T) {
 		{nil, `the kind of an item is tool, resource, template or prompt, not ""`},
 		{map[string]any{"kind": "tool", "name": "add"}, `params of item: unknown field "name"`},
 	} {
-		err := a.ask(t, control.Item, row.params, &control.ItemRow{})
+		err := a.ask(t, control.Item, row.params, &control.ItemResult{})
 		if err == nil || !strings.Contains(err.Error(), row.want) || len(err.Error()) > 1000 {
 			t.Errorf("got error %.1000v, want %s", err, row.want)
 		}
@@ -218,9 +218,9 @@ func TestAdmin_itemErrors(t *testing.T) {
 }
 
 // No parameters end the server, or keep it from the next answer.
-func TestAdmin_hostileParams(t *testing.T) {
+func TestControl_hostileParams(t *testing.T) {
 	t.Parallel()
-	a := newAdministered(t, keysConfig, newKeys(t, new([]string), []string{"ci"}))
+	a := startControlled(t, keysConfig, newKeys(t, new([]string), []string{"ci"}))
 	long, deep := strings.Repeat("x", 900_000), strings.Repeat(`{"a":`, 30)+"1"+strings.Repeat("}", 30)
 	many := "[" + strings.Repeat(`"",`, 45_000) + `""]`
 	for _, do := range []control.Action{
@@ -243,14 +243,14 @@ func TestAdmin_hostileParams(t *testing.T) {
 			}
 		}
 	}
-	a.must(t, control.Catalog, nil, &control.CatalogRow{})
+	a.must(t, control.Catalog, nil, &control.CatalogResult{})
 }
 
 func TestAnswer_panic(t *testing.T) {
 	var log bytes.Buffer
 	o := &runningServer{logger: slog.New(slog.NewJSONHandler(&log, nil))} // without a server
 	got, err := o.answer(t.Context(), control.Request{Action: control.Catalog})
-	if got != nil || err == nil || !strings.Contains(err.Error(), "a bug in mcpd") || !strings.Contains(log.String(), `"action":"catalog"`) || !strings.Contains(log.String(), "catalogRowOf") {
+	if got != nil || err == nil || !strings.Contains(err.Error(), "a bug in mcpd") || !strings.Contains(log.String(), `"action":"catalog"`) || !strings.Contains(log.String(), "catalogResultOf") {
 		t.Errorf("got %v, %v, and the log\n%s", got, err, &log)
 	}
 }

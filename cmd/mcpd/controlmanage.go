@@ -21,18 +21,18 @@ import (
 // maxPinText bounds the diffs of all pins in bytes; a diff that exceeds it is not shown.
 const maxPinText = 16 << 20
 
-// pinRows returns the differences between the tools of pinned upstreams and the lock file.
-func (o *runningServer) pinRows() []control.PinRow {
-	rows, left := []control.PinRow{}, maxPinText
+// pins returns the differences between the tools of pinned upstreams and the lock file.
+func (o *runningServer) pins() []control.Pin {
+	rows, left := []control.Pin{}, maxPinText
 	for _, d := range o.server.Inside().Drifts() {
 		if d.Err != nil {
-			rows = append(rows, control.PinRow{PinName: control.PinName{Upstream: d.Upstream}, Problem: d.Err.Error()})
+			rows = append(rows, control.Pin{PinName: control.PinName{Upstream: d.Upstream}, Problem: d.Err.Error()})
 		}
 		for _, problem := range d.Unacceptable {
-			rows = append(rows, control.PinRow{PinName: control.PinName{Upstream: d.Upstream}, Problem: "cannot accept " + problem})
+			rows = append(rows, control.Pin{PinName: control.PinName{Upstream: d.Upstream}, Problem: "cannot accept " + problem})
 		}
 		for _, c := range d.Changes {
-			row := control.PinRow{PinName: control.PinName{Upstream: c.Upstream, Tool: c.Name}, Kind: c.Kind.String()}
+			row := control.Pin{PinName: control.PinName{Upstream: c.Upstream, Tool: c.Name}, Kind: c.Kind.String()}
 			switch text := c.Diff(); {
 			case !c.Complete():
 				row.Problem = errIncomplete.Error()
@@ -105,9 +105,9 @@ func (o *runningServer) acceptChange(c lockfile.Change) error {
 	return lockfile.Write(path, lock.Accept(c))
 }
 
-// keyRows returns the API keys of all auth blocks.
-func (o *runningServer) keyRows() (any, error) {
-	rows := []control.KeyRow{}
+// keys returns the API keys of all auth blocks.
+func (o *runningServer) keys() (any, error) {
+	rows := []control.Key{}
 	for _, a := range o.server.Snapshot().Auths() {
 		if a.Keys == nil {
 			continue
@@ -117,14 +117,14 @@ func (o *runningServer) keyRows() (any, error) {
 			return nil, fmt.Errorf("auth %q: %w", a.Name, err)
 		}
 		for _, r := range keys.Records() {
-			rows = append(rows, keyRowIn(a.Name, &r, o.env.now()))
+			rows = append(rows, keyIn(a.Name, &r, o.env.now()))
 		}
 	}
 	return rows, nil
 }
 
-func keyRowIn(auth string, r *apikey.Record, now time.Time) control.KeyRow {
-	row := control.KeyRow{
+func keyIn(auth string, r *apikey.Record, now time.Time) control.Key {
+	row := control.Key{
 		KeyName: control.KeyName{Auth: auth, ID: r.ID}, Name: r.Name, Principal: r.Principal, Scopes: r.Scopes, Groups: r.Groups, Agent: r.Agent,
 		State: keyState(r, now), Created: r.Created,
 	}
@@ -173,14 +173,14 @@ func (o *runningServer) revokeKey(ctx context.Context, of control.KeyName) (any,
 	if err != nil {
 		return nil, err
 	}
-	return keyRowIn(of.Auth, &r, o.env.now()), nil
+	return keyIn(of.Auth, &r, o.env.now()), nil
 }
 
 // maxTasks is the number of tasks in a response.
 const maxTasks = 1000
 
-// taskRows returns tasks of all principals, at most maxTasks. Those that expire last come first.
-func (o *runningServer) taskRows() (any, error) {
+// tasks returns tasks of all principals, at most maxTasks. Those that expire last come first.
+func (o *runningServer) tasks() (any, error) {
 	store, err := o.server.Inside().State()
 	if err != nil {
 		return nil, err
@@ -189,9 +189,9 @@ func (o *runningServer) taskRows() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows := make([]control.TaskRow, len(tasks))
+	rows := make([]control.Task, len(tasks))
 	for i, t := range tasks {
-		rows[i] = control.TaskRow{
+		rows[i] = control.Task{
 			TaskName: control.TaskName{Principal: t.Owner.ID, AuthKind: string(t.Owner.Kind), Issuer: t.Owner.Issuer, Agent: t.Owner.Agent, ID: t.ID},
 			Tool:     t.Tool, Status: string(t.Status), Created: t.Created, Updated: t.Updated,
 		}

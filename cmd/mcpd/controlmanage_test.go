@@ -14,7 +14,7 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/control"
 )
 
-const keysConfig = adminAudit + `auth "api_key" "keys" {
+const keysConfig = controlAudit + `auth "api_key" "keys" {
   file = "./keys.json"
 }
 `
@@ -33,7 +33,7 @@ func newKeys(t *testing.T, keys *[]string, named ...[]string) func(dir string) {
 }
 
 // statusWith returns the status of a request with a key.
-func (a *administered) statusWith(t *testing.T, key string) int {
+func (a *controlledServer) statusWith(t *testing.T, key string) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.url+"/mcp", strings.NewReader("{}"))
 	if err != nil {
@@ -50,13 +50,13 @@ func (a *administered) statusWith(t *testing.T, key string) int {
 	return response.StatusCode
 }
 
-func TestAdmin_keys(t *testing.T) {
+func TestControl_keys(t *testing.T) {
 	t.Parallel()
 	var secrets []string
-	a := newAdministered(t, keysConfig, newKeys(t, &secrets, []string{"desk", "--principal", "ada", "--expires", "90d", "--groups", "leads"}, []string{"ci", "--scopes", "crm:read", "--agent", "bot"}))
-	var got []control.KeyRow
+	a := startControlled(t, keysConfig, newKeys(t, &secrets, []string{"desk", "--principal", "ada", "--expires", "90d", "--groups", "leads"}, []string{"ci", "--scopes", "crm:read", "--agent", "bot"}))
+	var got []control.Key
 	a.must(t, control.Keys, nil, &got)
-	want := []control.KeyRow{
+	want := []control.Key{
 		{KeyName: control.KeyName{Auth: "keys"}, Name: "desk", Principal: "ada", Groups: []string{"leads"}, State: "active"},
 		{KeyName: control.KeyName{Auth: "keys"}, Name: "ci", Principal: "ci", Scopes: []string{"crm:read"}, Agent: "bot", State: "active"},
 	}
@@ -67,7 +67,7 @@ func TestAdmin_keys(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" || got[0].Expires == nil || got[0].ID == "" || got[0].Created.IsZero() {
 		t.Fatalf("(-want +got)\n%s", diff)
 	}
-	var revoked control.KeyRow
+	var revoked control.Key
 	a.must(t, control.RevokeKey, got[0].KeyName, &revoked)
 	if revoked.State != "revoked" || revoked.ID != got[0].ID {
 		t.Errorf("got %+v", revoked)
@@ -93,19 +93,19 @@ func TestAdmin_keys(t *testing.T) {
 		`the file of auth "keys" has no key with that id`:        {Auth: "keys", ID: strings.Repeat("../", 1000)},
 		`no auth block of the kind api_key has the name ""`:      {},
 	} {
-		if err := a.ask(t, control.RevokeKey, key, &control.KeyRow{}); err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 500 {
+		if err := a.ask(t, control.RevokeKey, key, &control.Key{}); err == nil || !strings.Contains(err.Error(), want) || len(err.Error()) > 500 {
 			t.Errorf("got error %v, want %s", err, want)
 		}
 	}
 }
 
-const pinsConfig = adminAudit + `upstream "up" {
+const pinsConfig = controlAudit + `upstream "up" {
   command = ["%[1]s", "serve", "--stdio", "--tools", "%[2]s/up", "--config", "%[2]s/up.hcl", "--state", "memory", "--control", "off"]
 }
 `
 
 // A changed tool of an upstream server is accepted as it was shown, and served at once.
-func TestAdmin_pins(t *testing.T) {
+func TestControl_pins(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "up"), 0o755); err != nil {
@@ -116,14 +116,14 @@ func TestAdmin_pins(t *testing.T) {
 	}
 	tool("Counts.")
 	save(t, filepath.Join(dir, "up.hcl"), "server {\n  name = \"up\"\n}\n")
-	a := newAdministered(t, fmt.Sprintf(pinsConfig, buildDaemon(t), dir))
-	var pins []control.PinRow
+	a := startControlled(t, fmt.Sprintf(pinsConfig, buildDaemon(t), dir))
+	var pins []control.Pin
 	a.must(t, control.Pins, nil, &pins)
 	if len(pins) > 0 {
 		t.Fatalf("pinned at first use, got %+v", pins)
 	}
 	// changed waits until a change is noticed, and returns it.
-	changed := func(text string) control.PinRow {
+	changed := func(text string) control.Pin {
 		for deadline := time.Now().Add(patience); ; time.Sleep(pollPause) {
 			a.must(t, control.Pins, nil, &pins)
 			if len(pins) == 1 && strings.Contains(pins[0].Change, text) {
@@ -162,10 +162,10 @@ func TestAdmin_pins(t *testing.T) {
 	}
 }
 
-func TestAdmin_tasks(t *testing.T) {
+func TestControl_tasks(t *testing.T) {
 	t.Parallel()
-	a := newAdministered(t, adminAudit)
-	live, tasks := a.calls(t, control.CallQuery{}), []control.TaskRow{}
+	a := startControlled(t, controlAudit)
+	live, tasks := a.calls(t, control.CallQuery{}), []control.Task{}
 	a.must(t, control.Tasks, nil, &tasks)
 	if tasks == nil || len(tasks) > 0 {
 		t.Errorf("got %v", tasks)
@@ -197,9 +197,9 @@ func TestAdmin_tasks(t *testing.T) {
 }
 
 // Reloads and dropped tokens have events that name the operator.
-func TestAdmin_changesNameOperator(t *testing.T) {
+func TestControl_changesNameOperator(t *testing.T) {
 	t.Parallel()
-	a := newAdministered(t, adminAudit)
+	a := startControlled(t, controlAudit)
 	a.must(t, control.Reload, nil, &controlAnswer{})
 	if err := control.Do(t.Context(), a.socket, control.Request{Action: control.DropTokens, TokenFilter: control.TokenFilter{Secret: "crm"}}, &controlAnswer{}); err != nil {
 		t.Fatal(err)

@@ -37,7 +37,7 @@ func (o *runningServer) explain(ctx context.Context, of control.ExplainCall) (an
 	if err != nil {
 		return nil, err
 	}
-	row := control.ExplainRow{Verdict: string(explained.Verdict), Rulings: []control.RulingLine{}}
+	row := control.ExplainResult{Verdict: string(explained.Verdict), Rulings: []control.RulingLine{}}
 	for _, line := range summaryOfExplanation(&explained) {
 		row.Lines = append(row.Lines, strings.TrimSuffix(line, resultAdvice))
 	}
@@ -46,7 +46,7 @@ func (o *runningServer) explain(ctx context.Context, of control.ExplainCall) (an
 	}
 	for i, r := range explained.Rulings {
 		row.Rulings = append(row.Rulings, control.RulingLine{
-			PolicyRow: control.PolicyRow{Name: r.Policy.Name, Place: placeIn(r.Policy.Where)}, Decides: explained.Decides(i), Says: saysIn(&explained, r),
+			Policy: control.Policy{Name: r.Policy.Name, Place: placeIn(r.Policy.Where)}, Decides: explained.Decides(i), Says: saysIn(&explained, r),
 		})
 	}
 	return row, nil
@@ -54,7 +54,7 @@ func (o *runningServer) explain(ctx context.Context, of control.ExplainCall) (an
 
 // matrix evaluates the policies of each item for each principal, for unknown arguments.
 func (o *runningServer) matrix(ctx context.Context, of control.MatrixQuery) (any, error) {
-	row := control.MatrixRow{Principals: of.Principals, Items: []control.ItemName{}, Cells: [][]control.MatrixCell{}}
+	row := control.MatrixResult{Principals: of.Principals, Items: []control.ItemName{}, Cells: [][]control.MatrixCell{}}
 	if len(row.Principals) == 0 {
 		row.Principals = o.principals(ctx)
 	}

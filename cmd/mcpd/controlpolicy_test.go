@@ -14,9 +14,9 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/control"
 )
 
-func TestAdmin_explain(t *testing.T) {
+func TestControl_explain(t *testing.T) {
 	t.Parallel()
-	a := newAdministered(t, "")
+	a := startControlled(t, "")
 	lead := control.As{Principal: &identity.Principal{ID: "ada", Kind: identity.KindToken, Issuer: "https://idp.example.com", Groups: []string{"leads"}}}
 	add, pay := control.ItemName{Kind: "tool", Address: "add"}, control.ItemName{Kind: "tool", Address: "pay"}
 	for _, row := range []struct {
@@ -33,7 +33,7 @@ func TestAdmin_explain(t *testing.T) {
 		{control.ExplainCall{ItemName: control.ItemName{Kind: "resource", Address: "page://1"}}, "allowed|", ""},
 		{control.ExplainCall{ItemName: control.ItemName{Kind: "tool", Address: "nope"}}, "refused|TOOL_NOT_FOUND", ""},
 	} {
-		var got control.ExplainRow
+		var got control.ExplainResult
 		a.must(t, control.Explain, row.of, &got)
 		says := ""
 		for _, r := range got.Rulings {
@@ -51,16 +51,16 @@ func TestAdmin_explain(t *testing.T) {
 		"unknown kind":                        control.ExplainCall{ItemName: add, As: control.As{Principal: &identity.Principal{ID: "x", Kind: "x"}}},
 		"principal has the wrong type":        map[string]any{"kind": "tool", "address": "add", "principal": "ada"},
 	} {
-		if err := a.ask(t, control.Explain, params, &control.ExplainRow{}); err == nil || !strings.Contains(err.Error(), want) {
+		if err := a.ask(t, control.Explain, params, &control.ExplainResult{}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got error %v, want %s", err, want)
 		}
 	}
 }
 
-func TestAdmin_matrix(t *testing.T) {
+func TestControl_matrix(t *testing.T) {
 	t.Parallel()
-	a := newAdministered(t, keysConfig, newKeys(t, new([]string), []string{"old", "--principal", "bob"}, []string{"ci", "--scopes", "crm:read"}))
-	var got control.MatrixRow
+	a := startControlled(t, keysConfig, newKeys(t, new([]string), []string{"old", "--principal", "bob"}, []string{"ci", "--scopes", "crm:read"}))
+	var got control.MatrixResult
 	lead := identity.Principal{ID: "ada", Kind: identity.KindToken, Issuer: "https://idp.example.com", Groups: []string{"leads"}}
 	a.must(t, control.Matrix, control.MatrixQuery{Principals: []identity.Principal{identity.Anonymous(), lead}}, &got)
 	var lines []string
@@ -76,16 +76,16 @@ func TestAdmin_matrix(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	// By default: the operator, callers since the first request for them, and keys.
-	a.must(t, control.Matrix, nil, &control.MatrixRow{})
-	var keys []control.KeyRow
+	a.must(t, control.Matrix, nil, &control.MatrixResult{})
+	var keys []control.Key
 	a.must(t, control.Keys, nil, &keys)
-	a.must(t, control.RevokeKey, keys[0].KeyName, &control.KeyRow{})
+	a.must(t, control.RevokeKey, keys[0].KeyName, &control.Key{})
 	call := toolCall("add", `{"a":1,"b":2}`)
 	call.Principal = &lead
 	if result, _ := a.result(t, call); result.Code != "" {
 		t.Fatalf("got %+v", result)
 	}
-	var known control.MatrixRow
+	var known control.MatrixResult
 	a.must(t, control.Matrix, nil, &known)
 	var ids []string
 	for _, p := range known.Principals[1:] {
@@ -128,7 +128,7 @@ func BenchmarkMatrix(b *testing.B) {
 	}
 	for b.Loop() {
 		row, err := o.matrix(b.Context(), query)
-		if got, ok := row.(control.MatrixRow); err != nil || !ok || len(got.Cells) != matrixItems || !got.Truncated {
+		if got, ok := row.(control.MatrixResult); err != nil || !ok || len(got.Cells) != matrixItems || !got.Truncated {
 			b.Fatal(err)
 		}
 	}

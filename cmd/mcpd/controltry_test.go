@@ -17,7 +17,7 @@ import (
 )
 
 // try begins a call.
-func (a *administered) try(t *testing.T, of control.TryCall) *control.Conn {
+func (a *controlledServer) try(t *testing.T, of control.TryCall) *control.Conn {
 	t.Helper()
 	r, err := control.NewRequest(control.Try, of)
 	if err != nil {
@@ -52,7 +52,7 @@ func nextEvent(t *testing.T, conn *control.Conn, steps *[]string) control.TryEve
 }
 
 // result returns the result of a call that asks nothing, with the steps of the call.
-func (a *administered) result(t *testing.T, of control.TryCall) (*control.TryResult, []string) {
+func (a *controlledServer) result(t *testing.T, of control.TryCall) (*control.TryResult, []string) {
 	t.Helper()
 	var steps []string
 	conn := a.try(t, of)
@@ -72,7 +72,7 @@ func (a *administered) result(t *testing.T, of control.TryCall) (*control.TryRes
 
 func TestTry_eventsAndSteps(t *testing.T) {
 	t.Parallel()
-	a := newAdministered(t, "")
+	a := startControlled(t, "")
 	var steps, events []string
 	conn := a.try(t, toolCall("add", `{"a":2,"b":3}`))
 	for {
@@ -116,7 +116,7 @@ func TestTry_eventsAndSteps(t *testing.T) {
 
 func TestTry_kindsAndErrors(t *testing.T) {
 	t.Parallel()
-	a := newAdministered(t, "")
+	a := startControlled(t, "")
 	for _, row := range []struct{ kind, address, arguments, want string }{
 		{"prompt", "greet", `{"name":"Ada"}`, `"Greet Ada"`},
 		{"resource", "page://7", "", `"page 7"`},
@@ -150,7 +150,7 @@ func TestTry_kindsAndErrors(t *testing.T) {
 
 func TestTry_asks(t *testing.T) {
 	t.Parallel()
-	a := newAdministered(t, "")
+	a := startControlled(t, "")
 	var steps []string
 	asked := func() (*control.Conn, control.TryQuestion) {
 		conn := a.try(t, toolCall("ask", `{}`))
@@ -206,14 +206,14 @@ func TestTry_asks(t *testing.T) {
 	}
 }
 
-const adminAudit = `audit {
+const controlAudit = `audit {
   path = "./audit/mcpd.jsonl"
   mode = "strict"
 }
 `
 
 // records returns the members of the audit records that contain all texts.
-func (a *administered) records(t *testing.T, texts ...string) []map[string]any {
+func (a *controlledServer) records(t *testing.T, texts ...string) []map[string]any {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(a.dir, "audit", "mcpd.jsonl"))
 	if err != nil {
@@ -239,7 +239,7 @@ lines:
 // A call as another principal has the rights of that principal, and the log names the operator.
 func TestTry_impersonation(t *testing.T) {
 	t.Parallel()
-	a := newAdministered(t, adminAudit)
+	a := startControlled(t, controlAudit)
 	as := toolCall("pay", `{}`)
 	as.Principal = &identity.Principal{ID: "ada", Kind: identity.KindToken, Issuer: "https://idp.example.com", Groups: []string{"leads"}}
 	got, _ := a.result(t, as)
@@ -270,7 +270,7 @@ func TestTry_impersonation(t *testing.T) {
 // The call ends when the client closes its end.
 func TestTry_cancel(t *testing.T) {
 	t.Parallel()
-	a := newAdministered(t, adminAudit)
+	a := startControlled(t, controlAudit)
 	conn := a.try(t, toolCall("hang", `{}`))
 	var steps []string
 	for len(steps) < 2 { // its policies have been evaluated, and its script runs
@@ -295,7 +295,7 @@ func TestTry_cancel(t *testing.T) {
 // streams.
 func TestTry_shutdown(t *testing.T) {
 	t.Parallel()
-	a := newAdministered(t, "")
+	a := startControlled(t, "")
 	live := a.calls(t, control.CallQuery{})
 	var steps []string
 	asking := a.try(t, toolCall("ask", `{}`))
@@ -311,7 +311,7 @@ func TestTry_shutdown(t *testing.T) {
 	if err := a.cmd.Wait(); err != nil {
 		t.Errorf("the server exited with %v", err)
 	}
-	if err := live.Receive(&control.CallRow{}); err == nil {
+	if err := live.Receive(&control.Call{}); err == nil {
 		t.Error("the stream of calls outlived the server")
 	}
 	for {

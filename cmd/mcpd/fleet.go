@@ -17,18 +17,18 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/control"
 )
 
-// fleetRow is the JSON output of status --fleet.
-type fleetRow struct {
+// fleetState is the JSON output of status --fleet.
+type fleetState struct {
 	// Healthy means that all replicas are alive and healthy, and serve the same revision.
 	Healthy bool `json:"healthy"`
 	// Summary says how many replicas serve which revision.
-	Summary  string       `json:"summary"`
-	Replicas []replicaRow `json:"replicas"`
+	Summary  string         `json:"summary"`
+	Replicas []fleetReplica `json:"replicas"`
 }
 
-// replicaRow is a replica in the JSON output of status --fleet. What the replica did not
+// fleetReplica is a replica in the JSON output of status --fleet. What the replica did not
 // publish is missing.
-type replicaRow struct {
+type fleetReplica struct {
 	ID           string       `json:"id"`
 	Host         string       `json:"host"`
 	Self         bool         `json:"self"`
@@ -64,18 +64,18 @@ func (o *runningServer) describe() state.ReplicaInfo {
 	return info
 }
 
-// fleetRow lists the replicas in the state database of this server.
-func (o *runningServer) fleetRow() (fleetRow, error) {
+// fleetState lists the replicas in the state database of this server.
+func (o *runningServer) fleetState() (fleetState, error) {
 	replicas, err := o.server.Inside().States().Replicas()
 	if errors.Is(err, state.ErrNotShared) {
-		return fleetRow{}, errors.New("this server has no state database, so it knows no other servers; add a state block with a PostgreSQL url, or start it with --state postgres://…")
+		return fleetState{}, errors.New("this server has no state database, so it knows no other servers; add a state block with a PostgreSQL url, or start it with --state postgres://…")
 	}
 	if err != nil {
-		return fleetRow{}, err
+		return fleetState{}, err
 	}
-	row := fleetRow{Replicas: []replicaRow{}}
+	row := fleetState{Replicas: []fleetReplica{}}
 	for _, r := range replicas {
-		one := replicaRow{ID: r.ID, Host: r.Host, Self: r.Self, State: replicaAlive, HeartbeatAge: r.HeartbeatAge.Seconds()}
+		one := fleetReplica{ID: r.ID, Host: r.Host, Self: r.Self, State: replicaAlive, HeartbeatAge: r.HeartbeatAge.Seconds()}
 		if r.Info != nil {
 			one.ReplicaInfo = *r.Info
 		}
@@ -100,7 +100,7 @@ func (o *runningServer) fleetRow() (fleetRow, error) {
 }
 
 // summarize sets the health and the summary. Replicas that are presumed dead serve nothing.
-func (r *fleetRow) summarize() {
+func (r *fleetState) summarize() {
 	serving := map[string]int{}
 	r.Healthy = true
 	for _, one := range r.Replicas {
@@ -140,7 +140,7 @@ func (r *fleetRow) summarize() {
 // fleetStatus prints the fleet of the running server. It returns an error unless all replicas are healthy, and
 // at least as many alive as expected.
 func fleetStatus(ctx context.Context, e env, a *controlClientFlags, expect int) error {
-	var row fleetRow
+	var row fleetState
 	if err := a.ask(ctx, e, control.Fleet, statusPatience, &row); err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func fleetStatus(ctx context.Context, e env, a *controlClientFlags, expect int) 
 	return nil
 }
 
-func (r *fleetRow) print(e env) error {
+func (r *fleetState) print(e env) error {
 	table := tabwriter.NewWriter(e.stdout, 0, 0, 3, ' ', 0)
 	lines := [][]string{{"REPLICA", "HOST", "STATE", "HEARTBEAT", "VERSION", "REVISION", "SINCE", "UP", "CALLS", "STATUS"}}
 	for _, one := range r.Replicas {

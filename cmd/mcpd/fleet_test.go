@@ -18,26 +18,26 @@ import (
 )
 
 func TestFleetRow_summary(t *testing.T) {
-	alive := func(revision string) replicaRow {
-		return replicaRow{State: replicaAlive, ReplicaInfo: state.ReplicaInfo{Version: "1", Revision: revision, Status: "healthy"}}
+	alive := func(revision string) fleetReplica {
+		return fleetReplica{State: replicaAlive, ReplicaInfo: state.ReplicaInfo{Version: "1", Revision: revision, Status: "healthy"}}
 	}
-	old, dead, draining, broken := replicaRow{State: replicaAlive}, alive("r1"), alive("r1"), alive("r1")
+	old, dead, draining, broken := fleetReplica{State: replicaAlive}, alive("r1"), alive("r1"), alive("r1")
 	dead.State, draining.State, broken.Status = replicaDead, replicaDraining, "serving last good, 1 file broken"
 	for _, row := range []struct {
 		name     string
-		replicas []replicaRow
+		replicas []fleetReplica
 		summary  string
 		healthy  bool
 	}{
-		{"one", []replicaRow{alive("0123456789abcdef")}, "1 replica: all serve revision 0123456789ab", true},
-		{"different", []replicaRow{alive("r2"), alive("r1"), alive("r1")}, "3 replicas: 2 of 3 serve revision r1, 1 of 3 serve revision r2", false},
-		{"dead", []replicaRow{alive("r1"), dead, alive("r1")}, "3 replicas: all serve revision r1, 1 presumed dead", false},
-		{"draining", []replicaRow{alive("r1"), draining}, "2 replicas: all serve revision r1", false},
-		{"unhealthy", []replicaRow{alive("r1"), broken}, "2 replicas: all serve revision r1", false},
-		{"older version", []replicaRow{alive("r1"), old}, "2 replicas: 1 of 2 serve revision r1, 1 of 2 do not say what they serve", true},
+		{"one", []fleetReplica{alive("0123456789abcdef")}, "1 replica: all serve revision 0123456789ab", true},
+		{"different", []fleetReplica{alive("r2"), alive("r1"), alive("r1")}, "3 replicas: 2 of 3 serve revision r1, 1 of 3 serve revision r2", false},
+		{"dead", []fleetReplica{alive("r1"), dead, alive("r1")}, "3 replicas: all serve revision r1, 1 presumed dead", false},
+		{"draining", []fleetReplica{alive("r1"), draining}, "2 replicas: all serve revision r1", false},
+		{"unhealthy", []fleetReplica{alive("r1"), broken}, "2 replicas: all serve revision r1", false},
+		{"older version", []fleetReplica{alive("r1"), old}, "2 replicas: 1 of 2 serve revision r1, 1 of 2 do not say what they serve", true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			r := fleetRow{Replicas: row.replicas}
+			r := fleetState{Replicas: row.replicas}
 			if r.summarize(); r.Summary != row.summary || r.Healthy != row.healthy {
 				t.Errorf("got %q, healthy %v", r.Summary, r.Healthy)
 			}
@@ -56,11 +56,11 @@ func (r *replica) verb(args ...string) (stdout string, code int) {
 }
 
 // fleetUntil asks a replica for the state of all until that is as wanted, and statusUntil for its own.
-func (r *replica) fleetUntil(what string, wanted func(fleetRow) bool) (fleetRow, int) {
+func (r *replica) fleetUntil(what string, wanted func(fleetState) bool) (fleetState, int) {
 	return statusOf(r, what, wanted, "--fleet")
 }
 
-func (r *replica) statusUntil(what string, wanted func(statusRow) bool) (statusRow, int) {
+func (r *replica) statusUntil(what string, wanted func(statusResult) bool) (statusResult, int) {
 	return statusOf(r, what, wanted)
 }
 
@@ -106,9 +106,9 @@ func TestStatusFleet_threeServers(t *testing.T) {
 		r.start()
 	}
 	first := f.replicas[0]
-	knows := func(n int) func(fleetRow) bool {
-		return func(row fleetRow) bool {
-			return len(row.Replicas) == n && !slices.ContainsFunc(row.Replicas, func(r replicaRow) bool { return r.Revision == "" })
+	knows := func(n int) func(fleetState) bool {
+		return func(row fleetState) bool {
+			return len(row.Replicas) == n && !slices.ContainsFunc(row.Replicas, func(r fleetReplica) bool { return r.Revision == "" })
 		}
 	}
 	row, code := first.fleetUntil("after the start", knows(3))
@@ -123,7 +123,7 @@ func TestStatusFleet_threeServers(t *testing.T) {
 	if out, code := first.verb("status", "--fleet"); code != exitFindings || strings.Count(out, "\n") != 5 || !strings.Contains(out, "REVISION") || !strings.Contains(out, "2 of 3 serve revision") {
 		t.Errorf("exit code %d, %s", code, out)
 	}
-	self := row.Replicas[slices.IndexFunc(row.Replicas, func(r replicaRow) bool { return r.Self })]
+	self := row.Replicas[slices.IndexFunc(row.Replicas, func(r fleetReplica) bool { return r.Self })]
 	_, metrics, err := first.daemon.exchange("GET", "/metrics", nil, nil)
 	if want := fmt.Sprintf("mcpd_replica_info{replica=%q} 1\n", self.ID); err != nil || !strings.Contains(string(metrics), want) || !strings.Contains(string(metrics), "\nmcpd_replica_heartbeat_age_seconds ") {
 		t.Errorf("%v: the metrics lack %s", err, want)
@@ -131,7 +131,7 @@ func TestStatusFleet_threeServers(t *testing.T) {
 
 	// The third server gets the files of the others.
 	write(filepath.Join(f.replicas[2].dir, "tools.d", "fleet.hcl"), fmt.Sprintf(tool, "a"))
-	row, code = first.fleetUntil("after the copy", func(row fleetRow) bool { return row.Healthy })
+	row, code = first.fleetUntil("after the copy", func(row fleetState) bool { return row.Healthy })
 	if code != 0 || !strings.HasPrefix(row.Summary, "3 replicas: all serve revision ") {
 		t.Errorf("equal files: exit code %d, %s", code, row.Summary)
 	}
@@ -145,7 +145,7 @@ func TestStatusFleet_threeServers(t *testing.T) {
 
 	f.replicas[1].stop(syscall.SIGKILL)
 	late := false
-	row, code = first.fleetUntil("after the kill", func(row fleetRow) bool {
+	row, code = first.fleetUntil("after the kill", func(row fleetState) bool {
 		for _, one := range row.Replicas {
 			late = late || one.HeartbeatAge > 5
 			if one.HeartbeatAge > 10.5 && one.State != replicaDead {
@@ -227,12 +227,12 @@ func TestStatus_databaseAway(t *testing.T) {
 			t.Errorf("%v, /readyz: %d %s", err, code, body)
 		}
 	}
-	row, code := cut.statusUntil("at the start", func(row statusRow) bool { return row.State != nil && !row.State.Away })
+	row, code := cut.statusUntil("at the start", func(row statusResult) bool { return row.State != nil && !row.State.Away })
 	if code != 0 || row.State.Error != "" || row.State.Heartbeat.IsZero() || row.State.Database != cut.link.listener.Addr().String()+"/postgres" {
 		t.Errorf("exit code %d, %+v", code, row.State)
 	}
 	cut.link.cut()
-	row, code = cut.statusUntil("without the database", func(row statusRow) bool { return row.State.Away })
+	row, code = cut.statusUntil("without the database", func(row statusResult) bool { return row.State.Away })
 	if code != exitFindings || row.Status != "the state database is away" || !row.Ready || row.State.Error == "" || row.State.Heartbeat.After(time.Now()) {
 		t.Errorf("exit code %d, %q, %+v", code, row.Status, row.State)
 	}
@@ -246,11 +246,11 @@ func TestStatus_databaseAway(t *testing.T) {
 	if status, body, err := cut.daemon.exchange("POST", "/mcp/execute", []byte(`{"tool":"now","arguments":{}}`), nil); err != nil || status != 200 {
 		t.Errorf("a call without state: %v, %d %s", err, status, body)
 	}
-	if row, code := other.statusUntil("at another replica", func(statusRow) bool { return true }); code != 0 || row.State.Away {
+	if row, code := other.statusUntil("at another replica", func(statusResult) bool { return true }); code != 0 || row.State.Away {
 		t.Errorf("exit code %d, %+v", code, row.State)
 	}
 	cut.link.restore()
-	if _, code := cut.statusUntil("after the return", func(row statusRow) bool { return !row.State.Away }); code != 0 {
+	if _, code := cut.statusUntil("after the return", func(row statusResult) bool { return !row.State.Away }); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	ready("healthy")
@@ -290,7 +290,7 @@ upstream "crm" {
 		r.start()
 	}
 	a, b := both[0], both[1]
-	row, _ := a.fleetUntil("after the start", func(row fleetRow) bool { return row.Healthy && len(row.Replicas) == 2 })
+	row, _ := a.fleetUntil("after the start", func(row fleetState) bool { return row.Healthy && len(row.Replicas) == 2 })
 	if !strings.HasPrefix(row.Summary, "2 replicas: all serve revision ") {
 		t.Errorf("equal locks: %s", row.Summary)
 	}
@@ -298,8 +298,8 @@ upstream "crm" {
 	for _, r := range both {
 		write(filepath.Join(r.dir, "crm", "tools.d", "crm.hcl"), fmt.Sprintf(find, " by name"))
 	}
-	row, code := a.fleetUntil("after the change", func(row fleetRow) bool {
-		return len(row.Replicas) == 2 && !slices.ContainsFunc(row.Replicas, func(r replicaRow) bool { return !strings.Contains(r.Status, "quarantine") })
+	row, code := a.fleetUntil("after the change", func(row fleetState) bool {
+		return len(row.Replicas) == 2 && !slices.ContainsFunc(row.Replicas, func(r fleetReplica) bool { return !strings.Contains(r.Status, "quarantine") })
 	})
 	if code != exitFindings || !strings.HasPrefix(row.Summary, "2 replicas: all serve revision ") {
 		t.Errorf("a changed tool: exit code %d, %s", code, row.Summary)
@@ -310,8 +310,8 @@ upstream "crm" {
 	if out, err := accept.CombinedOutput(); err != nil {
 		t.Fatalf("lock accept: %v: %s", err, out)
 	}
-	row, code = b.fleetUntil("after it was accepted at one", func(row fleetRow) bool { return strings.Contains(row.Summary, "1 of 2 serve revision") })
-	healthy := slices.IndexFunc(row.Replicas, func(r replicaRow) bool { return r.Status == "healthy" })
+	row, code = b.fleetUntil("after it was accepted at one", func(row fleetState) bool { return strings.Contains(row.Summary, "1 of 2 serve revision") })
+	healthy := slices.IndexFunc(row.Replicas, func(r fleetReplica) bool { return r.Status == "healthy" })
 	if code != exitFindings || healthy < 0 || row.Replicas[healthy].Self || !strings.Contains(row.Replicas[1-healthy].Status, "quarantine") {
 		t.Errorf("different locks: exit code %d, %+v", code, row)
 	}
@@ -321,7 +321,7 @@ upstream "crm" {
 		t.Fatal(err)
 	}
 	write(filepath.Join(b.dir, "mcpd.lock"), string(accepted))
-	row, code = a.fleetUntil("after the copy", func(row fleetRow) bool { return row.Healthy })
+	row, code = a.fleetUntil("after the copy", func(row fleetState) bool { return row.Healthy })
 	if code != 0 || !strings.HasPrefix(row.Summary, "2 replicas: all serve revision ") {
 		t.Errorf("equal locks again: exit code %d, %s", code, row.Summary)
 	}

@@ -25,7 +25,7 @@ when each began to serve, and which files changed.`,
   mcpd history export 3f2a91c0 ./before`,
 		Args: noOperand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var row historyRow
+			var row historyResult
 			if err := a.request(cmd.Context(), e, control.Request{Action: control.History}, historyPatience, &row); err != nil || a.asJSON {
 				return err
 			}
@@ -37,7 +37,7 @@ when each began to serve, and which files changed.`,
 	return cmd
 }
 
-func (r *historyRow) print(e env) error {
+func (r *historyResult) print(e env) error {
 	table := tabwriter.NewWriter(e.stdout, 0, 0, 3, ' ', 0)
 	for i, entry := range r.Revisions {
 		changes := fmt.Sprintf("%d added, %d changed, %d removed", entry.Added, entry.Changed, entry.Removed)
@@ -101,7 +101,7 @@ the files on disk have errors and do not serve, "previous" is the one that serve
 }
 
 // filesOf requests the files of a revision.
-func (a *controlClientFlags) filesOf(ctx context.Context, e env, revision string) (row filesRow, err error) {
+func (a *controlClientFlags) filesOf(ctx context.Context, e env, revision string) (row filesResult, err error) {
 	if revision == "" || len(revision) > 64 || a.asJSON {
 		return row, usageError("name a revision of mcpd history, without --json")
 	}

@@ -108,16 +108,16 @@ func (o *runningServer) reportBlock() *definition.Report {
 	return o.server.Snapshot().Inside().Definitions().Config.Report
 }
 
-// applianceRow is the JSON output of status for a server of many: one with --bundle, --appliance-id, --label
+// applianceState is the JSON output of status for a server of many: one with --bundle, --appliance-id, --label
 // or a report block.
-type applianceRow struct {
+type applianceState struct {
 	ID      string            `json:"id"`
 	Labels  map[string]string `json:"labels"`
-	Reports *reportsRow       `json:"reports,omitempty"`
+	Reports *reportsState     `json:"reports,omitempty"`
 }
 
-// reportsRow describes the reports of a report block.
-type reportsRow struct {
+// reportsState describes the reports of a report block.
+type reportsState struct {
 	// Receiver is the scheme and the host of the URL, whose path may be secret.
 	Receiver  string    `json:"receiver"`
 	Delivered time.Time `json:"delivered,omitzero"`
@@ -126,16 +126,16 @@ type reportsRow struct {
 	Error     string    `json:"error,omitempty"`
 }
 
-// applianceRow returns how the server reports, or nil if it is not one of many.
-func (o *runningServer) applianceRow() *applianceRow {
+// applianceState returns how the server reports, or nil if it is not one of many.
+func (o *runningServer) applianceState() *applianceState {
 	block := o.reportBlock()
 	if block == nil && o.flags.bundle.follower == nil && o.flags.appliance.id == "" && len(o.flags.appliance.labels) == 0 {
 		return nil
 	}
-	row := applianceRow{ID: o.flags.applianceID(o.env), Labels: o.flags.applianceLabels(block)}
+	row := applianceState{ID: o.flags.applianceID(o.env), Labels: o.flags.applianceLabels(block)}
 	if block != nil && o.reports != nil {
 		now := o.reports.Status()
-		row.Reports = &reportsRow{Delivered: now.Delivered.UTC(), Failed: now.Failed.UTC(), Failures: now.Failures, Error: now.Problem}
+		row.Reports = &reportsState{Delivered: now.Delivered.UTC(), Failed: now.Failed.UTC(), Failures: now.Failures, Error: now.Problem}
 		if u, err := url.Parse(block.URL); err == nil {
 			row.Reports.Receiver = u.Scheme + "://" + u.Host
 		}
@@ -143,7 +143,7 @@ func (o *runningServer) applianceRow() *applianceRow {
 	return &row
 }
 
-func (r *applianceRow) text() string {
+func (r *applianceState) text() string {
 	parts := []string{r.ID}
 	for _, name := range slices.Sorted(maps.Keys(r.Labels)) {
 		parts = append(parts, name+"="+r.Labels[name])
@@ -151,7 +151,7 @@ func (r *applianceRow) text() string {
 	return strings.Join(parts, ", ")
 }
 
-func (r *reportsRow) text() string {
+func (r *reportsState) text() string {
 	text := "to " + r.Receiver + ", none delivered yet"
 	if !r.Delivered.IsZero() {
 		text = "to " + r.Receiver + ", last delivered at " + r.Delivered.Format(time.RFC3339)

@@ -151,11 +151,11 @@ test "greets serial %d" {
 		t.Errorf("failed bundle: %+v, %+v", got, got.Bundle)
 	}
 
-	status := func(what, text string, ok func(*applianceRow) bool) {
+	status := func(what, text string, ok func(*applianceState) bool) {
 		t.Helper()
 		for until := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) { // the interval of the poll
 			_, stdout, stderr := inProcess(t, dir, nil, "status", "--bundle-dir", "kept", "--json")
-			var row statusRow
+			var row statusResult
 			if err := json.Unmarshal([]byte(stdout), &row); err != nil || strings.Contains(stdout, token) {
 				t.Fatalf("%v: %s%s", err, stdout, stderr)
 			}
@@ -170,14 +170,14 @@ test "greets serial %d" {
 			t.Errorf("%s: %s", what, stdout)
 		}
 	}
-	status("delivered", "reports      to "+receiver.URL+", last delivered at ", func(a *applianceRow) bool {
+	status("delivered", "reports      to "+receiver.URL+", last delivered at ", func(a *applianceState) bool {
 		return a.ID == "kiosk-1" && a.Labels["site"] == "lab" && a.Labels["floor"] == "2" && a.Reports.Receiver == receiver.URL && !a.Reports.Delivered.IsZero() && a.Reports.Error == ""
 	})
 
 	release(bundle.Manifest{Serial: 3, Rollout: &bundle.Rollout{Percent: 100, Labels: map[string]string{"floor": "0"}}}, "Hello, Ada")
 	await("a bundle for others", func(r report.Report) bool { return r.Bundle.Pending == 3 && r.Bundle.Serial == 1 && r.Healthy })
 	receiver.Close()
-	status("no receiver", "failed, last at ", func(a *applianceRow) bool {
+	status("no receiver", "failed, last at ", func(a *applianceState) bool {
 		return !a.Reports.Delivered.IsZero() && !a.Reports.Failed.Before(a.Reports.Delivered) && a.Reports.Failures > 0 && a.Reports.Error != ""
 	})
 }

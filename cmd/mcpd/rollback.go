@@ -84,7 +84,7 @@ func (a *controlClientFlags) rollback(ctx context.Context, e env, revision strin
 	if err := p.change(row.Serving, row.Files); err != nil {
 		return findingsError("roll back: %v", err)
 	}
-	var loaded reloadRow
+	var loaded reloadResult
 	if err := a.ask(ctx, e, control.Reload, reloadPatience, &loaded); err != nil {
 		return err
 	}

@@ -384,7 +384,7 @@ func (f *serveFlags) holder(e env, err error) string {
 		return ""
 	}
 	path := f.control.path(e, &f.files)
-	var row statusRow
+	var row statusResult
 	if path != "" {
 		if _, err := callControl(context.Background(), path, control.Request{Action: control.Status}, holderPatience, &row); err != nil {
 			path = ""

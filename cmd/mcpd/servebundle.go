@@ -143,8 +143,8 @@ func (o *runningServer) activate(ctx context.Context, files fs.FS) error {
 	return err
 }
 
-// bundleRow is the JSON output of status for the bundle in service.
-type bundleRow struct {
+// bundleState is the JSON output of status for the bundle in service.
+type bundleState struct {
 	Name    string    `json:"name"`
 	Serial  int64     `json:"serial"`
 	Digest  string    `json:"digest"`
@@ -159,7 +159,7 @@ type bundleRow struct {
 	Files   diag.List `json:"-"`
 }
 
-func (b *bundleRow) text() string {
+func (b *bundleState) text() string {
 	text := fmt.Sprintf("%s, serial %d", b.Name, b.Serial)
 	if !b.Expires.IsZero() {
 		text += ", expires " + b.Expires.Format(time.RFC3339)
@@ -185,19 +185,19 @@ func (b *bundleFlags) problems() diag.List {
 	}}
 }
 
-// bundleRow returns the state of the bundle, or nil if the server loads a directory.
-func (o *runningServer) bundleRow() *bundleRow {
+// bundleState returns the state of the bundle, or nil if the server loads a directory.
+func (o *runningServer) bundleState() *bundleState {
 	if o.flags.bundle.follower == nil {
 		return nil
 	}
-	row := bundleRow(o.flags.bundle.follower.Status())
+	row := bundleState(o.flags.bundle.follower.Status())
 	return &row
 }
 
 // health returns the health of the server and of its bundle.
 func (o *runningServer) health(s engine.Status) string {
 	health := s.Health()
-	row := o.bundleRow()
+	row := o.bundleState()
 	switch {
 	case row == nil || row.Problem == "":
 		return health

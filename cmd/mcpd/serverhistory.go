@@ -143,13 +143,13 @@ func (h *recorder) next() *history.Revision {
 	return h.pending[0]
 }
 
-// historyRow is the JSON output of history.
-type historyRow struct {
+// historyResult is the JSON output of history.
+type historyResult struct {
 	Revisions []history.Entry `json:"revisions"`
 }
 
-// filesRow has the files of a revision for the verbs history export and rollback.
-type filesRow struct {
+// filesResult has the files of a revision for the verbs history export and rollback.
+type filesResult struct {
 	Entry history.Entry     `json:"revision"`
 	Files map[string][]byte `json:"files"`
 	// Serving has the digests of the files in service; nil if the files on disk were refused since.
@@ -168,9 +168,9 @@ func (o *runningServer) answerHistory(r control.Request) (any, error) {
 	case err != nil:
 		return nil, err
 	case r.Revision == "":
-		return answerOf(historyRow{append([]history.Entry{}, entries...)}, nil, nil, r)
+		return answerOf(historyResult{append([]history.Entry{}, entries...)}, nil, nil, r)
 	}
-	row := filesRow{Bundle: o.flags.bundle.follower != nil}
+	row := filesResult{Bundle: o.flags.bundle.follower != nil}
 	if files := o.project(); files != nil {
 		row.Serving = history.SumsOf(files)
 	}

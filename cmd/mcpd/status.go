@@ -21,36 +21,36 @@ import (
 // statusPatience is the timeout of a status request.
 const statusPatience = 10 * time.Second
 
-// statusRow is the JSON output of status.
-type statusRow struct {
-	Status        string          `json:"status"`
-	Ready         bool            `json:"ready"`
-	Synchronized  bool            `json:"synchronized"`
-	RestartNeeded bool            `json:"restart_needed"`
-	Problems      json.RawMessage `json:"problems"`
-	Bundle        *bundleRow      `json:"bundle,omitempty"`
-	Decisions     *decisionsRow   `json:"changed_decisions,omitempty"`
-	State         *stateRow       `json:"state,omitempty"`
-	Appliance     *applianceRow   `json:"appliance,omitempty"`
-	Revision      string          `json:"revision"`
-	Since         time.Time       `json:"since"`
-	AgeSeconds    float64         `json:"age_seconds"`
-	Serves        snapshotRow     `json:"serves"`
-	Loads         loadsRow        `json:"loads"`
-	Calls         callsRow        `json:"calls"`
-	HookRuns      hookRunsRow     `json:"hook_runs"`
-	Scripts       workersRow      `json:"bodies"`
-	Upstreams     []upstreamRow   `json:"upstreams"`
-	Sessions      map[string]int  `json:"sessions"`
-	Listeners     []string        `json:"listeners"`
-	Version       string          `json:"version"`
-	PID           int             `json:"pid"`
-	Started       time.Time       `json:"started"`
-	UptimeSeconds float64         `json:"uptime_seconds"`
+// statusResult is the JSON output of status.
+type statusResult struct {
+	Status        string            `json:"status"`
+	Ready         bool              `json:"ready"`
+	Synchronized  bool              `json:"synchronized"`
+	RestartNeeded bool              `json:"restart_needed"`
+	Problems      json.RawMessage   `json:"problems"`
+	Bundle        *bundleState      `json:"bundle,omitempty"`
+	Decisions     *changedDecisions `json:"changed_decisions,omitempty"`
+	State         *stateReach       `json:"state,omitempty"`
+	Appliance     *applianceState   `json:"appliance,omitempty"`
+	Revision      string            `json:"revision"`
+	Since         time.Time         `json:"since"`
+	AgeSeconds    float64           `json:"age_seconds"`
+	Serves        servedCounts      `json:"serves"`
+	Loads         loadCounts        `json:"loads"`
+	Calls         callCounts        `json:"calls"`
+	HookRuns      hookRunCounts     `json:"hook_runs"`
+	Scripts       workerState       `json:"bodies"`
+	Upstreams     []upstreamState   `json:"upstreams"`
+	Sessions      map[string]int    `json:"sessions"`
+	Listeners     []string          `json:"listeners"`
+	Version       string            `json:"version"`
+	PID           int               `json:"pid"`
+	Started       time.Time         `json:"started"`
+	UptimeSeconds float64           `json:"uptime_seconds"`
 }
 
-// stateRow describes the state database of a fleet.
-type stateRow struct {
+// stateReach describes the state database of a fleet.
+type stateReach struct {
 	// Database is its host, port and name.
 	Database string `json:"database"`
 	Away     bool   `json:"away"`
@@ -60,18 +60,18 @@ type stateRow struct {
 	Error     string    `json:"error,omitempty"`
 }
 
-func newStateRow(r *state.Reach, now time.Time) *stateRow {
+func stateReachOf(r *state.Reach, now time.Time) *stateReach {
 	if r == nil {
 		return nil
 	}
-	row := stateRow{Database: r.Database, Away: r.Err != nil, Heartbeat: r.Heartbeat.UTC().Round(0), Age: now.Sub(r.Heartbeat).Seconds()}
+	row := stateReach{Database: r.Database, Away: r.Err != nil, Heartbeat: r.Heartbeat.UTC().Round(0), Age: now.Sub(r.Heartbeat).Seconds()}
 	if r.Err != nil {
 		row.Error = r.Err.Error()
 	}
 	return &row
 }
 
-func (r *stateRow) text() string {
+func (r *stateReach) text() string {
 	if !r.Away {
 		return fmt.Sprintf("database %s, last heartbeat %s ago", r.Database, seconds(r.Age))
 	}
@@ -79,8 +79,8 @@ func (r *stateRow) text() string {
 		r.Database, seconds(r.Age), r.Heartbeat.Format(time.RFC3339), r.Error)
 }
 
-// snapshotRow counts the items in the snapshot.
-type snapshotRow struct {
+// servedCounts counts the items in the snapshot.
+type servedCounts struct {
 	Tools     int `json:"tools"`
 	Resources int `json:"resources"`
 	Templates int `json:"templates"`
@@ -90,28 +90,28 @@ type snapshotRow struct {
 	Hooks     int `json:"hooks"`
 }
 
-// loadsRow counts loads since the start.
-type loadsRow struct {
+// loadCounts counts loads since the start.
+type loadCounts struct {
 	Total  uint64 `json:"total"`
 	Failed uint64 `json:"failed"`
 }
 
-// callsRow counts calls since the start.
-type callsRow struct {
+// callCounts counts calls since the start.
+type callCounts struct {
 	Running int    `json:"running"`
 	Ended   uint64 `json:"ended"`
 	Failed  uint64 `json:"failed"`
 }
 
-// hookRunsRow counts failed hook runs and backpressure since the start.
-type hookRunsRow struct {
+// hookRunCounts counts failed hook runs and backpressure since the start.
+type hookRunCounts struct {
 	Failed uint64 `json:"failed"`
 	Waits  uint64 `json:"waits"`
 }
 
-// workersRow describes the execution of scripts. With the inline executor the processes
+// workerState describes the execution of scripts. With the inline executor the processes
 // are those for agent code.
-type workersRow struct {
+type workerState struct {
 	Executor  string        `json:"executor"`
 	Processes int           `json:"processes"`
 	Calls     int           `json:"calls"`
@@ -147,7 +147,7 @@ that has stopped is not in the list: --expect says how many must be alive.`,
 			case fleet:
 				return fleetStatus(cmd.Context(), e, &a, expect)
 			}
-			var row statusRow
+			var row statusResult
 			if err := a.ask(cmd.Context(), e, control.Status, statusPatience, &row); err != nil {
 				return err
 			}
@@ -167,7 +167,7 @@ that has stopped is not in the list: --expect says how many must be alive.`,
 
 // exit returns an error unless the server is healthy. said means that the state was
 // printed.
-func (r *statusRow) exit(said bool) error {
+func (r *statusResult) exit(said bool) error {
 	switch {
 	case r.Status == "healthy":
 		return nil
@@ -178,15 +178,15 @@ func (r *statusRow) exit(said bool) error {
 	}
 }
 
-func (o *runningServer) row(s engine.Status) statusRow {
+func (o *runningServer) row(s engine.Status) statusResult {
 	now := time.Now()
-	r := statusRow{
-		Status: o.health(s), Bundle: o.bundleRow(), State: newStateRow(o.server.Inside().States().Reach(), now), Appliance: o.applianceRow(), Decisions: o.flags.bundle.trial.row(), Ready: s.Ready(), Synchronized: s.Synchronized, RestartNeeded: s.RestartNeeded,
+	r := statusResult{
+		Status: o.health(s), Bundle: o.bundleState(), State: stateReachOf(o.server.Inside().States().Reach(), now), Appliance: o.applianceState(), Decisions: o.flags.bundle.trial.row(), Ready: s.Ready(), Synchronized: s.Synchronized, RestartNeeded: s.RestartNeeded,
 		Problems: encoded(s.Problems), Revision: s.Revision, Since: s.Since, AgeSeconds: now.Sub(s.Since).Seconds(),
-		Serves: snapshotRow{s.Tools, s.Resources, s.Templates, s.Prompts, s.Policies, s.Limits, s.Hooks},
-		Loads:  loadsRow{s.Loads, s.FailedLoads}, Calls: callsRow{s.Running, s.Calls, s.FailedCalls},
-		HookRuns: hookRunsRow{s.HookFailures, s.HookWaits}, Scripts: workersRow{Executor: executorInline, Confined: worker.Report{}},
-		Upstreams: upstreamRows(s.Upstreams), Sessions: o.front.Sessions(), Listeners: []string{}, Version: version(), PID: o.env.process.pid, Started: o.began, UptimeSeconds: now.Sub(o.began).Seconds(),
+		Serves: servedCounts{s.Tools, s.Resources, s.Templates, s.Prompts, s.Policies, s.Limits, s.Hooks},
+		Loads:  loadCounts{s.Loads, s.FailedLoads}, Calls: callCounts{s.Running, s.Calls, s.FailedCalls},
+		HookRuns: hookRunCounts{s.HookFailures, s.HookWaits}, Scripts: workerState{Executor: executorInline, Confined: worker.Report{}},
+		Upstreams: upstreamStates(s.Upstreams), Sessions: o.front.Sessions(), Listeners: []string{}, Version: version(), PID: o.env.process.pid, Started: o.began, UptimeSeconds: now.Sub(o.began).Seconds(),
 	}
 	if w := s.Workers; w != nil {
 		r.Scripts.Processes, r.Scripts.Calls, r.Scripts.Computing, r.Scripts.Lost = w.Processes, w.Calls, w.Computing, w.Lost
@@ -202,7 +202,7 @@ func (o *runningServer) row(s engine.Status) statusRow {
 	return r
 }
 
-func (r *statusRow) print(e env) error {
+func (r *statusResult) print(e env) error {
 	table := tabwriter.NewWriter(e.stdout, 0, 0, 3, ' ', 0)
 	lines := [][2]string{
 		{"status", r.Status},
@@ -243,7 +243,7 @@ func (r *statusRow) print(e env) error {
 	return table.Flush()
 }
 
-func (b workersRow) text() string {
+func (b workerState) text() string {
 	running := "1 process"
 	if b.Processes != 1 {
 		running = fmt.Sprintf("%d processes", b.Processes)
@@ -260,7 +260,7 @@ func (b workersRow) text() string {
 }
 
 // sessions lists the number of sessions for each transport that has any.
-func (r *statusRow) sessions() string {
+func (r *statusResult) sessions() string {
 	var some []string
 	for _, transport := range slices.Sorted(maps.Keys(r.Sessions)) {
 		if n := r.Sessions[transport]; n > 0 {
@@ -273,7 +273,7 @@ func (r *statusRow) sessions() string {
 	return strings.Join(some, ", ")
 }
 
-func (r *statusRow) restart() string {
+func (r *statusResult) restart() string {
 	if r.RestartNeeded {
 		return "; restart mcpd to apply the changed listen or audit block"
 	}

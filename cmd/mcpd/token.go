@@ -112,13 +112,13 @@ func (t *tokens) dropped(e env, got tokenAnswer) error {
 
 // tokenAnswer is the response to a token request, from a server or from the stored state.
 type tokenAnswer struct {
-	Tokens []tokenRow `json:"tokens"`
+	Tokens []storedToken `json:"tokens"`
 	// Failure is the reason why some tokens could not be dropped.
 	Failure string `json:"failure,omitempty"`
 }
 
-// tokenRow is the JSON output for a token. It is a contract for scripts.
-type tokenRow struct {
+// storedToken is the JSON output for a token. It is a contract for scripts.
+type storedToken struct {
 	Secret     string    `json:"secret"`
 	Definition string    `json:"definition"`
 	Principal  string    `json:"principal"`
@@ -129,10 +129,10 @@ type tokenRow struct {
 	Until      time.Time `json:"until,omitzero"`
 }
 
-func tokenRows(found []engine.UserToken) []tokenRow {
-	rows := make([]tokenRow, 0, len(found))
+func storedTokens(found []engine.UserToken) []storedToken {
+	rows := make([]storedToken, 0, len(found))
 	for _, t := range found {
-		rows = append(rows, tokenRow{
+		rows = append(rows, storedToken{
 			Secret: t.Secret, Definition: t.Definition, Principal: t.ID, Kind: string(t.Kind), Issuer: t.Issuer,
 			Given: whole(t.GrantedAt), Renewed: whole(t.RefreshedAt), Until: whole(t.ExpiresAt),
 		})
@@ -144,7 +144,7 @@ func tokenRows(found []engine.UserToken) []tokenRow {
 func whole(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
 // who describes the principal of a token.
-func (r tokenRow) who() string {
+func (r storedToken) who() string {
 	if r.Issuer != "" {
 		return fmt.Sprintf("%s (%s, by %s)", r.Principal, r.Kind, r.Issuer)
 	}
@@ -199,7 +199,7 @@ func (t *tokens) ask(ctx context.Context, e env, do control.Action) (got tokenAn
 }
 
 func (t *tokens) open(ctx context.Context, e env, r control.Request) (got tokenAnswer, err error) {
-	got.Tokens = []tokenRow{}
+	got.Tokens = []storedToken{}
 	s, err := t.server(ctx, e)
 	if s == nil || err != nil {
 		return got, err // without a server nothing was stored yet
@@ -279,10 +279,10 @@ func (t *tokens) fromBlock(ctx context.Context, e env) (*engine.Server, error) {
 func tokensOf(s *engine.Server, r control.Request) (tokenAnswer, error) {
 	if r.Action == control.Tokens {
 		found, err := s.UserTokens()
-		return tokenAnswer{Tokens: tokenRows(found)}, err
+		return tokenAnswer{Tokens: storedTokens(found)}, err
 	}
 	found, err := s.DropUserTokens(engine.UserToken{Secret: r.TokenFilter.Secret, ID: r.TokenFilter.Principal, Kind: identity.Kind(r.TokenFilter.Kind), Issuer: r.TokenFilter.Issuer})
-	got := tokenAnswer{Tokens: tokenRows(found)}
+	got := tokenAnswer{Tokens: storedTokens(found)}
 	if err != nil {
 		got.Failure = err.Error()
 	}

@@ -32,9 +32,9 @@ func (s *userScene) token(t *testing.T, code int, stdout, stderr string, args ..
 }
 
 // listed requires exactly one token and returns its row.
-func (s *userScene) listed(t *testing.T) tokenRow {
+func (s *userScene) listed(t *testing.T) storedToken {
 	t.Helper()
-	var rows []tokenRow
+	var rows []storedToken
 	if err := json.Unmarshal([]byte(s.token(t, 0, `(?s).+`, ``, "list", "--json")), &rows); err != nil || len(rows) != 1 {
 		t.Fatalf("listed are %+v, %v", rows, err)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/mcpd/mcpd/engine"
 )
 
-// upstreamRow is the JSON output for an upstream server.
-type upstreamRow struct {
+// upstreamState is the JSON output for an upstream server.
+type upstreamState struct {
 	Name          string     `json:"name"`
 	Up            bool       `json:"up"`
 	Idle          bool       `json:"idle,omitempty"`
@@ -32,10 +32,10 @@ type upstreamRow struct {
 	LockError string `json:"unkept,omitempty"`
 }
 
-func upstreamRows(all []engine.UpstreamStatus) []upstreamRow {
-	rows := make([]upstreamRow, len(all))
+func upstreamStates(all []engine.UpstreamStatus) []upstreamState {
+	rows := make([]upstreamState, len(all))
 	for i, u := range all {
-		rows[i] = upstreamRow{Name: u.Name, Up: u.Up, Idle: u.Idle, Since: known(u.Since), Again: known(u.NextAttempt), Revision: u.Revision, Offered: u.Offered, Excluded: u.NotServed, ExcludedItems: append([]string{}, u.LeftOut...), Quarantined: append([]string{}, u.Quarantined...)}
+		rows[i] = upstreamState{Name: u.Name, Up: u.Up, Idle: u.Idle, Since: known(u.Since), Again: known(u.NextAttempt), Revision: u.Revision, Offered: u.Offered, Excluded: u.NotServed, ExcludedItems: append([]string{}, u.LeftOut...), Quarantined: append([]string{}, u.Quarantined...)}
 		if u.Err != nil {
 			rows[i].Error = u.Err.Error()
 		}
@@ -71,7 +71,7 @@ func known(t time.Time) *time.Time {
 	return &t
 }
 
-func (u *upstreamRow) text() string {
+func (u *upstreamState) text() string {
 	switch {
 	case u.Up:
 		return fmt.Sprintf("%s: lists %s%s; speaks %s%s", u.Name, count(u.Offered, "item"), u.without(), u.Revision, u.pins())
@@ -84,7 +84,7 @@ func (u *upstreamRow) text() string {
 }
 
 // without describes the items that are not served.
-func (u *upstreamRow) without() string {
+func (u *upstreamState) without() string {
 	switch left, quarantined := u.Excluded, len(u.Quarantined); {
 	case left == 0:
 		return ""
@@ -98,7 +98,7 @@ func (u *upstreamRow) without() string {
 }
 
 // pins reports accepted tools that are only in memory.
-func (u *upstreamRow) pins() string {
+func (u *upstreamState) pins() string {
 	if u.LockError == "" {
 		return ""
 	}

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-func TestUpstreamRow_without(t *testing.T) {
+func TestUpstreamState_without(t *testing.T) {
 	for _, row := range []struct {
 		left        int
 		quarantined []string
@@ -17,7 +17,7 @@ func TestUpstreamRow_without(t *testing.T) {
 		{2, []string{"a", "b"}, ", 2 quarantined (mcpd lock diff up)"},
 		{2, []string{"a"}, ", 2 excluded, 1 of these quarantined (mcpd lock diff up)"},
 	} {
-		u := upstreamRow{Name: "up", Excluded: row.left, Quarantined: row.quarantined}
+		u := upstreamState{Name: "up", Excluded: row.left, Quarantined: row.quarantined}
 		if got := u.without(); got != row.want {
 			t.Errorf("got %q, want %q", got, row.want)
 		}

@@ -12,7 +12,7 @@ import (
 // upstreamsBody is the data of the page of upstream servers.
 type upstreamsBody struct {
 	Upstreams []upstream
-	Pins      []control.PinRow
+	Pins      []control.Pin
 	PinsError string // why there are no pins
 }
 
@@ -74,9 +74,9 @@ const maxAccess = 200
 
 // accessBody is the data of the page of access.
 type accessBody struct {
-	Keys                               []control.KeyRow
+	Keys                               []control.Key
 	Tokens                             []token
-	Tasks                              []control.TaskRow
+	Tasks                              []control.Task
 	KeysError, TokensError, TasksError string
 	MoreKeys, MoreTokens, MoreTasks    int
 }
@@ -176,7 +176,7 @@ func (c *Console) confirm(w http.ResponseWriter, r *http.Request) {
 	}
 	b.Address = link(r.URL.Path, pairs...)
 	if r.PathValue("action") == "accept" { // nothing is accepted unseen
-		var pins []control.PinRow
+		var pins []control.Pin
 		if err := c.do(r, control.Pins, nil, &pins); err != nil {
 			c.fail(w, r, a.Section, err)
 			return

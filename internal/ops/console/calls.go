@@ -22,7 +22,7 @@ func callFilterOf(r *http.Request) callFilter {
 }
 
 // matches reports whether a call fits the filter.
-func (f callFilter) matches(c control.CallRow) bool {
+func (f callFilter) matches(c control.Call) bool {
 	return (f.Name == "" || f.Name == c.Name) && (f.Principal == "" || f.Principal == c.Principal) && (f.Outcome == "" || f.Outcome == c.Outcome)
 }
 
@@ -48,7 +48,7 @@ func (c *Console) calls(w http.ResponseWriter, r *http.Request) {
 	b := callsBody{callFilter: f, Outcomes: outcomes, History: r.URL.Query().Get("view") == "history"}
 	if b.History {
 		before, _ := strconv.ParseUint(r.URL.Query().Get("before"), 10, 64)
-		var row control.AuditRow
+		var row control.AuditResult
 		if err := c.do(r, control.Audit, control.CallQuery{Name: f.Name, Principal: f.Principal, Outcome: f.Outcome, Before: before, Limit: pageCalls}, &row); err != nil {
 			row.Problem = err.Error()
 		}
@@ -66,7 +66,7 @@ func (c *Console) calls(w http.ResponseWriter, r *http.Request) {
 		if n := len(latest); n > 0 {
 			last = latest[n-1].N
 		}
-		latest = slices.DeleteFunc(latest, func(n numbered) bool { return !f.matches(n.CallRow) })
+		latest = slices.DeleteFunc(latest, func(n numbered) bool { return !f.matches(n.Call) })
 		slices.Reverse(latest)
 		b.Calls, b.Feed = latest[:min(len(latest), pageCalls)], problem
 		b.Live = link("/calls/events", "name", f.Name, "principal", f.Principal, "outcome", f.Outcome, "after", strconv.FormatUint(last, 10))
@@ -86,7 +86,7 @@ func (c *Console) callEvents(w http.ResponseWriter, r *http.Request) {
 			latest, problem, changed := c.feed.after(after)
 			for _, call := range latest {
 				after = call.N
-				if !f.matches(call.CallRow) {
+				if !f.matches(call.Call) {
 					continue
 				}
 				row, err := c.render("calls", "callrow", call)
@@ -115,8 +115,8 @@ func (c *Console) callEvents(w http.ResponseWriter, r *http.Request) {
 
 // callBody is the data of the page of a call.
 type callBody struct {
-	control.CallRow
-	Tree []control.CallRow // the calls of the same root, by depth
+	control.Call
+	Tree []control.Call // the calls of the same root, by depth
 }
 
 // callPage shows a call of the feed or of the audit log.
@@ -125,7 +125,7 @@ func (c *Console) callPage(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
 	found, tree := c.feed.find(id)
 	if found == nil {
-		var row control.AuditRow
+		var row control.AuditResult
 		err := c.do(r, control.Audit, control.CallQuery{CallID: id, Limit: 1}, &row)
 		switch {
 		case err != nil:

@@ -26,7 +26,7 @@ func decodeForm(document json.RawMessage, posted url.Values) (value any, invalid
 
 // readArguments reads the arguments of a posted form. If they are not complete, or a button of the
 // form changes it, call is false, and the form is that to show.
-func readArguments(row control.ItemRow, posted url.Values) (arguments json.RawMessage, f form, call bool) {
+func readArguments(row control.ItemResult, posted url.Values) (arguments json.RawMessage, f form, call bool) {
 	document, button := schemaOf(row), posted.Get("edit")
 	if posted.Get("mode") == "json" {
 		text := strings.TrimSpace(posted.Get("json"))

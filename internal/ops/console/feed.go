@@ -40,7 +40,7 @@ type feed struct {
 // numbered is a call with its number in the feed.
 type numbered struct {
 	N uint64
-	control.CallRow
+	control.Call
 }
 
 func newFeed(ctx context.Context, b Backend, now func() time.Time) *feed {
@@ -100,7 +100,7 @@ func (f *feed) read(ctx context.Context) error {
 	f.notify()
 	f.mu.Unlock()
 	for {
-		var row control.CallRow
+		var row control.Call
 		if err := stream.Receive(&row); err != nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func (f *feed) read(ctx context.Context) error {
 }
 
 // add adds a call, unless an earlier stream had it.
-func (f *feed) add(row control.CallRow) {
+func (f *feed) add(row control.Call) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.known[row.CallID] {
@@ -146,11 +146,11 @@ func (f *feed) after(n uint64) (calls []numbered, problem string, changed <-chan
 }
 
 // find returns a call, and the calls of its tree.
-func (f *feed) find(id string) (found *control.CallRow, tree []control.CallRow) {
+func (f *feed) find(id string) (found *control.Call, tree []control.Call) {
 	calls, _, _ := f.after(0)
 	for i := range calls {
 		if calls[i].CallID == id {
-			found = &calls[i].CallRow
+			found = &calls[i].Call
 		}
 	}
 	if found == nil {
@@ -162,9 +162,9 @@ func (f *feed) find(id string) (found *control.CallRow, tree []control.CallRow) 
 	}
 	for _, c := range calls {
 		if c.CallID == root || c.RootID == root {
-			tree = append(tree, c.CallRow)
+			tree = append(tree, c.Call)
 		}
 	}
-	slices.SortStableFunc(tree, func(a, b control.CallRow) int { return a.Depth - b.Depth })
+	slices.SortStableFunc(tree, func(a, b control.Call) int { return a.Depth - b.Depth })
 	return found, tree
 }

@@ -76,7 +76,7 @@ func hostileServer(text string, schema json.RawMessage) *fake {
 	place := &control.Place{File: text, Line: 1, Column: 1}
 	summary := control.ItemSummary{ItemName: name, Title: text, Summary: text, Origin: text, Place: place}
 	value, _ := json.Marshal(text)
-	row := control.CallRow{Seq: 1, Time: now, CallID: text, RootID: "r", Kind: text, Name: text, Principal: text, AuthKind: text, Agent: text, Via: text, Listener: text, Outcome: text, DeniedBy: text, Message: text, RequestID: text, TraceID: text, Revision: text}
+	row := control.Call{Seq: 1, Time: now, CallID: text, RootID: "r", Kind: text, Name: text, Principal: text, AuthKind: text, Agent: text, Via: text, Listener: text, Outcome: text, DeniedBy: text, Message: text, RequestID: text, TraceID: text, Revision: text}
 	denied := row
 	denied.CallID, denied.Outcome = text+"2", "POLICY_DENIED"
 	content, _ := json.Marshal([]map[string]any{
@@ -96,17 +96,17 @@ func hostileServer(text string, schema json.RawMessage) *fake {
 			"status": text, "revision": text, "listeners": []string{text}, "problems": []map[string]string{{"severity": "error"}}, "version": text, "sessions": map[string]int{text: 1}, "state": map[string]any{"database": text, "away": true, "error": text},
 			"upstreams": []map[string]any{{"name": text, "error": text, "unkept": text, "quarantined": []string{text}}},
 		},
-		control.Catalog: control.CatalogRow{Revision: text, Items: []control.ItemSummary{summary, summary}},
-		control.Item: control.ItemRow{
+		control.Catalog: control.CatalogResult{Revision: text, Items: []control.ItemSummary{summary, summary}},
+		control.Item: control.ItemResult{
 			ItemSummary: summary, Description: text, Input: schema, Output: schema, Annotations: value, Grants: []string{text}, Source: text,
-			Policies: []control.PolicyRow{{Name: text, Place: place}}, Limits: []string{text},
+			Policies: []control.Policy{{Name: text, Place: place}}, Limits: []string{text},
 		},
-		control.Explain: control.ExplainRow{Verdict: text, Lines: []string{text}, Code: text, Message: text, Rulings: []control.RulingLine{{PolicyRow: control.PolicyRow{Name: text, Place: place}, Decides: true, Says: text}}},
-		control.Matrix:  control.MatrixRow{Principals: []identity.Principal{{ID: text, Kind: identity.Kind(text), Agent: text}}, Items: []control.ItemName{name}, Cells: [][]control.MatrixCell{{{Verdict: text, Policy: text}}}},
-		control.Audit:   control.AuditRow{Calls: []control.CallRow{row}, Problem: text, More: true},
-		control.Pins:    []control.PinRow{{PinName: control.PinName{Upstream: "u", Tool: "t", Digest: "d"}, Change: text}, {PinName: control.PinName{Upstream: text, Tool: text, Digest: text}, Change: text}},
-		control.Keys:    []control.KeyRow{{KeyName: control.KeyName{Auth: text, ID: text}, Name: text, Principal: text, Scopes: []string{text}, Groups: []string{text}, Agent: text, State: text}},
-		control.Tasks:   []control.TaskRow{{TaskName: control.TaskName{Principal: text, AuthKind: text, Issuer: text, ID: text}, Tool: text, Status: "working"}},
+		control.Explain: control.ExplainResult{Verdict: text, Lines: []string{text}, Code: text, Message: text, Rulings: []control.RulingLine{{Policy: control.Policy{Name: text, Place: place}, Decides: true, Says: text}}},
+		control.Matrix:  control.MatrixResult{Principals: []identity.Principal{{ID: text, Kind: identity.Kind(text), Agent: text}}, Items: []control.ItemName{name}, Cells: [][]control.MatrixCell{{{Verdict: text, Policy: text}}}},
+		control.Audit:   control.AuditResult{Calls: []control.Call{row}, Problem: text, More: true},
+		control.Pins:    []control.Pin{{PinName: control.PinName{Upstream: "u", Tool: "t", Digest: "d"}, Change: text}, {PinName: control.PinName{Upstream: text, Tool: text, Digest: text}, Change: text}},
+		control.Keys:    []control.Key{{KeyName: control.KeyName{Auth: text, ID: text}, Name: text, Principal: text, Scopes: []string{text}, Groups: []string{text}, Agent: text, State: text}},
+		control.Tasks:   []control.Task{{TaskName: control.TaskName{Principal: text, AuthKind: text, Issuer: text, ID: text}, Tool: text, Status: "working"}},
 		control.Tokens:  tokens{Tokens: []token{{Secret: text, Principal: text, Kind: text, Issuer: text}}},
 	}
 	f.streams = map[control.Action]func(*pipe){
@@ -159,11 +159,11 @@ func TestConsole_hostileText(t *testing.T) {
 		t.Parallel()
 		long := strings.Repeat(mark+"<\x1b", 1<<20/9)
 		backend := hostileServer(mark, hostileSchema(mark))
-		item := backend.answers[control.Item].(control.ItemRow)
+		item := backend.answers[control.Item].(control.ItemResult)
 		item.Description, item.Source, item.Title, item.Grants = long, long, long, []string{long}
 		backend.answers[control.Item], backend.answers["diagnostics"] = item, long
-		backend.answers[control.Pins] = []control.PinRow{{PinName: control.PinName{Upstream: "u", Tool: long, Digest: "d"}, Change: long}, {PinName: control.PinName{Upstream: "u", Tool: "t", Digest: "d"}, Change: long}}
-		backend.answers[control.Catalog] = control.CatalogRow{Items: []control.ItemSummary{{ItemName: control.ItemName{Kind: "tool", Address: long}, Summary: long}}}
+		backend.answers[control.Pins] = []control.Pin{{PinName: control.PinName{Upstream: "u", Tool: long, Digest: "d"}, Change: long}, {PinName: control.PinName{Upstream: "u", Tool: "t", Digest: "d"}, Change: long}}
+		backend.answers[control.Catalog] = control.CatalogResult{Items: []control.ItemSummary{{ItemName: control.ItemName{Kind: "tool", Address: long}, Summary: long}}}
 		b, server := browseHostile(t)
 		checkHostile(t, b, server, backend, mark)
 	})
@@ -208,7 +208,7 @@ func checkHostile(t *testing.T, b *browser, server *changing, backend *fake, tex
 	backend.streams[control.Calls](calls)
 	close(calls.lines)
 	for row := range calls.lines { // as the stream of the first server, which goes on, would bring them
-		b.console.feed.add(row.(control.CallRow))
+		b.console.feed.add(row.(control.Call))
 	}
 	check := func(path string, status int, page string) {
 		t.Helper()

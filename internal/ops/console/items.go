@@ -28,7 +28,7 @@ var itemKinds = []string{"tool", "resource", "template", "prompt"}
 
 // items lists the items that match a search.
 func (c *Console) items(w http.ResponseWriter, r *http.Request) {
-	var row control.CatalogRow
+	var row control.CatalogResult
 	if err := c.do(r, control.Catalog, nil, &row); err != nil {
 		c.fail(w, r, "/items", err)
 		return
@@ -69,7 +69,7 @@ func contains(i control.ItemSummary, words []string) bool {
 
 // itemBody is the data of the page of an item.
 type itemBody struct {
-	control.ItemRow
+	control.ItemResult
 	Inputs, Outputs         []description
 	MoreInputs, MoreOutputs bool
 	Try                     tryBody
@@ -103,7 +103,7 @@ func (c *Console) item(w http.ResponseWriter, r *http.Request) {
 }
 
 // itemOf asks the server for an item. It writes the response if there is none.
-func (c *Console) itemOf(w http.ResponseWriter, r *http.Request, name control.ItemName) (row control.ItemRow, ok bool) {
+func (c *Console) itemOf(w http.ResponseWriter, r *http.Request, name control.ItemName) (row control.ItemResult, ok bool) {
 	if err := c.do(r, control.Item, name, &row); err != nil {
 		c.fail(w, r, "/items", err)
 		return row, false
@@ -112,8 +112,8 @@ func (c *Console) itemOf(w http.ResponseWriter, r *http.Request, name control.It
 }
 
 // showItem shows an item with a form and the call that it made, if any.
-func (c *Console) showItem(w http.ResponseWriter, r *http.Request, row control.ItemRow, f form, as asForm, run *run) {
-	body := itemBody{ItemRow: row, Try: tryBody{Item: row.ItemName, Form: f, URI: row.Address, As: as, Action: link("/item/try", "kind", row.Kind, "address", row.Address)}}
+func (c *Console) showItem(w http.ResponseWriter, r *http.Request, row control.ItemResult, f form, as asForm, run *run) {
+	body := itemBody{ItemResult: row, Try: tryBody{Item: row.ItemName, Form: f, URI: row.Address, As: as, Action: link("/item/try", "kind", row.Kind, "address", row.Address)}}
 	body.Inputs, body.MoreInputs = describe(schemaOf(row))
 	body.Outputs, body.MoreOutputs = describe(row.Output)
 	if s := c.sessionOf(r); s != nil {

@@ -136,14 +136,14 @@ func newFake() *fake {
 	return &fake{
 		answers: map[control.Action]any{
 			control.Status:  map[string]any{"status": "healthy", "revision": "0123456789abcdef", "listeners": []string{"http://127.0.0.1:8080/mcp"}, "problems": []any{}, "upstreams": []any{}},
-			control.Catalog: control.CatalogRow{Items: []control.ItemSummary{{ItemName: control.ItemName{Kind: "tool", Address: "greet"}, Summary: "Greets.", Origin: "file"}}},
+			control.Catalog: control.CatalogResult{Items: []control.ItemSummary{{ItemName: control.ItemName{Kind: "tool", Address: "greet"}, Summary: "Greets.", Origin: "file"}}},
 			control.Item:    itemWith(`{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}`),
-			control.Matrix:  control.MatrixRow{},
-			control.Explain: control.ExplainRow{Verdict: "allowed"},
-			control.Audit:   control.AuditRow{},
-			control.Pins:    []control.PinRow{},
-			control.Keys:    []control.KeyRow{},
-			control.Tasks:   []control.TaskRow{},
+			control.Matrix:  control.MatrixResult{},
+			control.Explain: control.ExplainResult{Verdict: "allowed"},
+			control.Audit:   control.AuditResult{},
+			control.Pins:    []control.Pin{},
+			control.Keys:    []control.Key{},
+			control.Tasks:   []control.Task{},
 			control.Tokens:  tokens{},
 		},
 		streams: map[control.Action]func(*pipe){
@@ -156,8 +156,8 @@ func newFake() *fake {
 }
 
 // itemWith returns a tool with an input schema.
-func itemWith(schema string) control.ItemRow {
-	return control.ItemRow{ItemSummary: control.ItemSummary{ItemName: control.ItemName{Kind: "tool", Address: "greet"}, Origin: "file"}, Input: json.RawMessage(schema)}
+func itemWith(schema string) control.ItemResult {
+	return control.ItemResult{ItemSummary: control.ItemSummary{ItemName: control.ItemName{Kind: "tool", Address: "greet"}, Origin: "file"}, Input: json.RawMessage(schema)}
 }
 
 // browser is a browser with a session.

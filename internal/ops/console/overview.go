@@ -179,7 +179,7 @@ const (
 	failed    outcome = "failed"
 )
 
-// outcomeOf returns the group of an outcome in a [control.CallRow].
+// outcomeOf returns the group of an outcome in a [control.Call].
 func outcomeOf(code string) outcome {
 	switch code {
 	case "ok", "rehearsed":

@@ -42,7 +42,7 @@ func TestOverview(t *testing.T) {
 	now := time.Now()
 	backend.streams[control.Calls] = func(p *pipe) {
 		for i, outcome := range []string{"ok", "ok", "POLICY_DENIED", "TIMEOUT"} {
-			p.lines <- control.CallRow{CallID: fmt.Sprint(i), Time: now, Outcome: outcome, DeniedBy: "nightly", DurationMS: float64(i) * 10}
+			p.lines <- control.Call{CallID: fmt.Sprint(i), Time: now, Outcome: outcome, DeniedBy: "nightly", DurationMS: float64(i) * 10}
 		}
 	}
 	b := browse(t, backend).signIn()
@@ -85,8 +85,8 @@ func TestItems(t *testing.T) {
 }
 
 // catalogOf returns a catalog of n tools.
-func catalogOf(n int) control.CatalogRow {
-	var row control.CatalogRow
+func catalogOf(n int) control.CatalogResult {
+	var row control.CatalogResult
 	for i := range n {
 		row.Items = append(row.Items, control.ItemSummary{ItemName: control.ItemName{Kind: "tool", Address: fmt.Sprintf("tool_%d", i)}, Summary: "It has a number.", Origin: "file", Place: &control.Place{File: "tools.d/t.hcl", Line: i + 1}})
 	}
@@ -98,7 +98,7 @@ func TestItem(t *testing.T) {
 	backend := newFake()
 	item := itemWith(`{"type":"object","properties":{"name":{"type":"string","description":"who","maxLength":20},"color":{"enum":["red","green"]}},"required":["name"]}`)
 	item.Source, item.Grants, item.Limits = "tool \"greet\" {}", []string{"http crm"}, []string{"timeout 5s"}
-	item.Policies = []control.PolicyRow{{Name: "office_hours", Place: &control.Place{File: "mcpd.hcl", Line: 7}}}
+	item.Policies = []control.Policy{{Name: "office_hours", Place: &control.Place{File: "mcpd.hcl", Line: 7}}}
 	item.Place = &control.Place{File: "tools.d/greet.hcl", Line: 3}
 	backend.answers[control.Item] = item
 	b := browse(t, backend).signIn()
@@ -141,7 +141,7 @@ func TestTry_template(t *testing.T) {
 		if string(params) != `{"kind":"template","address":"notes://{id}"}` {
 			return fmt.Errorf("no item %s", params)
 		}
-		return control.ItemRow{ItemSummary: control.ItemSummary{ItemName: control.ItemName{Kind: "template", Address: "notes://{id}"}}, Arguments: []control.Argument{{Name: "id"}}}
+		return control.ItemResult{ItemSummary: control.ItemSummary{ItemName: control.ItemName{Kind: "template", Address: "notes://{id}"}}, Arguments: []control.Argument{{Name: "id"}}}
 	}
 	b := browse(t, backend).signIn()
 	_, _, at := b.post("/item/try?kind=template&address=notes%3A%2F%2F%7Bid%7D", url.Values{"uri": {"notes://7"}})
@@ -308,10 +308,10 @@ func TestCalls(t *testing.T) {
 	var server *pipe
 	backend.streams[control.Calls] = func(p *pipe) {
 		server = p
-		p.lines <- control.CallRow{CallID: "one", Name: "greet", Principal: "ada", Outcome: "ok"}
-		p.lines <- control.CallRow{CallID: "two", RootID: "one", ParentID: "one", Depth: 1, Name: "inner", Principal: "ada", Outcome: "POLICY_DENIED", DeniedBy: "office_hours", TraceID: "trace-7", AuthKind: "key"}
+		p.lines <- control.Call{CallID: "one", Name: "greet", Principal: "ada", Outcome: "ok"}
+		p.lines <- control.Call{CallID: "two", RootID: "one", ParentID: "one", Depth: 1, Name: "inner", Principal: "ada", Outcome: "POLICY_DENIED", DeniedBy: "office_hours", TraceID: "trace-7", AuthKind: "key"}
 	}
-	backend.answers[control.Audit] = control.AuditRow{Calls: []control.CallRow{{Seq: 41, CallID: "old", Name: "greet", Outcome: "ok"}}, More: true}
+	backend.answers[control.Audit] = control.AuditResult{Calls: []control.Call{{Seq: 41, CallID: "old", Name: "greet", Outcome: "ok"}}, More: true}
 	b := browse(t, backend).signIn()
 	b.get("/calls")
 	waitForCalls(b.console.feed, 2)
@@ -335,9 +335,9 @@ func TestCalls(t *testing.T) {
 	}
 	live := b.live("/calls/events?after=2&outcome=ok")
 	live.until("event: feed")
-	server.lines <- control.CallRow{CallID: "three", Name: "hidden", Outcome: "TIMEOUT"}
-	server.lines <- control.CallRow{CallID: "one", Name: "again", Outcome: "ok"}
-	server.lines <- control.CallRow{CallID: "four", Name: "fourth", Outcome: "ok"}
+	server.lines <- control.Call{CallID: "three", Name: "hidden", Outcome: "TIMEOUT"}
+	server.lines <- control.Call{CallID: "one", Name: "again", Outcome: "ok"}
+	server.lines <- control.Call{CallID: "four", Name: "fourth", Outcome: "ok"}
 	if got := live.until("fourth"); strings.Contains(got, "hidden") || strings.Contains(got, "again") {
 		t.Errorf("events %q", got)
 	}
@@ -380,8 +380,8 @@ func TestFeed_beginsAgain(t *testing.T) {
 	begun := 0
 	backend.streams[control.Calls] = func(p *pipe) {
 		begun++
-		p.lines <- control.CallRow{CallID: "same", Outcome: "ok"}
-		p.lines <- control.CallRow{CallID: fmt.Sprint(begun), Outcome: "ok"}
+		p.lines <- control.Call{CallID: "same", Outcome: "ok"}
+		p.lines <- control.Call{CallID: fmt.Sprint(begun), Outcome: "ok"}
 		if begun == 1 {
 			close(p.lines)
 		}
@@ -408,7 +408,7 @@ func TestFeed_bounded(t *testing.T) {
 	t.Parallel()
 	f := newFeed(t.Context(), newFake(), time.Now)
 	for i := range maxFeed + 10 {
-		f.add(control.CallRow{CallID: fmt.Sprint(i), Time: time.Now()})
+		f.add(control.Call{CallID: fmt.Sprint(i), Time: time.Now()})
 	}
 	calls, _, _ := f.after(0)
 	if len(calls) != maxFeed || len(f.known) != maxFeed || calls[0].N != 11 {
@@ -419,7 +419,7 @@ func TestFeed_bounded(t *testing.T) {
 func TestPolicies(t *testing.T) {
 	t.Parallel()
 	backend := newFake()
-	backend.answers[control.Matrix] = control.MatrixRow{
+	backend.answers[control.Matrix] = control.MatrixResult{
 		Principals: []identity.Principal{{ID: "ada", Kind: "key"}}, Items: []control.ItemName{{Kind: "tool", Address: "greet"}, {Kind: "tool", Address: "erase"}},
 		Cells: [][]control.MatrixCell{{{Verdict: "allowed"}}, {{Verdict: "denied", Policy: "office_hours"}}}, Truncated: true,
 	}
@@ -427,7 +427,7 @@ func TestPolicies(t *testing.T) {
 		if strings.Contains(string(params), "missing") {
 			return errors.New("the server has no such tool")
 		}
-		return control.ExplainRow{Verdict: "denied", Message: "come back later", Rulings: []control.RulingLine{{PolicyRow: control.PolicyRow{Name: "office_hours"}, Decides: true, Says: "it is night"}}}
+		return control.ExplainResult{Verdict: "denied", Message: "come back later", Rulings: []control.RulingLine{{Policy: control.Policy{Name: "office_hours"}, Decides: true, Says: "it is night"}}}
 	}
 	b := browse(t, backend).signIn()
 	_, page := b.get("/policies")
@@ -444,10 +444,10 @@ func TestPolicies(t *testing.T) {
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	backend := newFake()
-	backend.answers[control.Keys] = []control.KeyRow{{KeyName: control.KeyName{Auth: "keys", ID: "k1"}, Name: "ci", Principal: "ci", State: "active"}, {KeyName: control.KeyName{Auth: "keys", ID: "k2"}, Name: "old", State: "revoked"}}
+	backend.answers[control.Keys] = []control.Key{{KeyName: control.KeyName{Auth: "keys", ID: "k1"}, Name: "ci", Principal: "ci", State: "active"}, {KeyName: control.KeyName{Auth: "keys", ID: "k2"}, Name: "old", State: "revoked"}}
 	backend.answers[control.Tokens] = tokens{Tokens: []token{{Secret: "crm", Principal: "ada", Kind: "jwt"}}}
-	backend.answers[control.Tasks] = []control.TaskRow{{TaskName: control.TaskName{Principal: "ada", AuthKind: "jwt", ID: "t1"}, Tool: "report", Status: "working"}}
-	backend.answers[control.Pins] = []control.PinRow{{PinName: control.PinName{Upstream: "docs", Tool: "search", Digest: "d1"}, Change: "- old\n+ new"}}
+	backend.answers[control.Tasks] = []control.Task{{TaskName: control.TaskName{Principal: "ada", AuthKind: "jwt", ID: "t1"}, Tool: "report", Status: "working"}}
+	backend.answers[control.Pins] = []control.Pin{{PinName: control.PinName{Upstream: "docs", Tool: "search", Digest: "d1"}, Change: "- old\n+ new"}}
 	for _, action := range []control.Action{control.RevokeKey, control.CancelTask, control.Accept} {
 		backend.answers[action] = struct{}{}
 	}

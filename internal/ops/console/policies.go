@@ -11,13 +11,13 @@ import (
 // policiesBody is the data of the page of policies.
 type policiesBody struct {
 	CSRF        string
-	Matrix      *control.MatrixRow
+	Matrix      *control.MatrixResult
 	MatrixError string
 	Query       string
 	Rows        []matrixRow
 	Hidden      int // rows that do not match or are too many
 	Explain     explainForm
-	Explained   *control.ExplainRow
+	Explained   *control.ExplainResult
 }
 
 // matrixRow is a row of the matrix.
@@ -47,13 +47,13 @@ func (c *Console) policies(w http.ResponseWriter, r *http.Request) {
 }
 
 // showPolicies shows the page with an explanation, if any.
-func (c *Console) showPolicies(w http.ResponseWriter, r *http.Request, f explainForm, explained *control.ExplainRow) {
+func (c *Console) showPolicies(w http.ResponseWriter, r *http.Request, f explainForm, explained *control.ExplainResult) {
 	f.Kinds = itemKinds
 	b := policiesBody{Explain: f, Explained: explained, Query: r.URL.Query().Get("q")}
 	if s := c.sessionOf(r); s != nil {
 		b.CSRF = s.csrf
 	}
-	var m control.MatrixRow
+	var m control.MatrixResult
 	if err := c.do(r, control.Matrix, control.MatrixQuery{}, &m); err != nil {
 		b.MatrixError = err.Error()
 	} else {
@@ -85,7 +85,7 @@ func (c *Console) explain(w http.ResponseWriter, r *http.Request) {
 		c.showPolicies(w, r, f, nil)
 		return
 	}
-	var row control.ExplainRow
+	var row control.ExplainResult
 	if err := c.do(r, control.Explain, control.ExplainCall{ItemName: control.ItemName{Kind: f.Kind, Address: f.Address}, Arguments: json.RawMessage(f.Arguments), As: as}, &row); err != nil {
 		f.Error = err.Error()
 		c.showPolicies(w, r, f, nil)

@@ -411,7 +411,7 @@ func (d *describer) describe(name string, j json.RawMessage, required bool, dept
 }
 
 // schemaOf returns the schema of the arguments of an item: that of a tool, or one of strings.
-func schemaOf(i control.ItemRow) json.RawMessage {
+func schemaOf(i control.ItemResult) json.RawMessage {
 	if i.Kind == "tool" {
 		return i.Input
 	}

@@ -10,39 +10,39 @@ import (
 // The actions of the console and of programs like it. Their parameters are in
 // [Request.Params].
 const (
-	// Catalog returns a [CatalogRow]: what the server serves.
+	// Catalog returns a [CatalogResult]: what the server serves.
 	Catalog Action = "catalog"
-	// Item takes an [ItemName] and returns an [ItemRow].
+	// Item takes an [ItemName] and returns an [ItemResult].
 	Item Action = "item"
-	// Explain takes an [ExplainCall] and returns an [ExplainRow]. It calls nothing.
+	// Explain takes an [ExplainCall] and returns an [ExplainResult]. It calls nothing.
 	Explain Action = "explain"
-	// Matrix takes a [MatrixQuery] and returns a [MatrixRow].
+	// Matrix takes a [MatrixQuery] and returns a [MatrixResult].
 	Matrix Action = "matrix"
 	// Try takes a [TryCall] and starts a stream of [TryEvent] lines. The response that
 	// starts the stream is an empty object. The client writes a [TryAnswer] line for each ask. The
 	// call is cancelled when the client closes its end.
 	Try Action = "try"
-	// Calls takes a [CallQuery] and starts a stream of [CallRow] lines: recent calls, oldest first,
+	// Calls takes a [CallQuery] and starts a stream of [Call] lines: recent calls, oldest first,
 	// and then each call that ends.
 	Calls Action = "calls"
-	// Audit takes a [CallQuery] and returns an [AuditRow]: calls in the audit log, newest first.
+	// Audit takes a [CallQuery] and returns an [AuditResult]: calls in the audit log, newest first.
 	Audit Action = "audit"
-	// Pins takes nothing and returns [PinRow] values: tools of upstream servers that differ from
+	// Pins takes nothing and returns [Pin] values: tools of upstream servers that differ from
 	// what was accepted.
 	Pins Action = "pins"
-	// Accept takes a [PinName], accepts the tool as [PinRow] showed it, and returns an empty object.
+	// Accept takes a [PinName], accepts the tool as [Pin] showed it, and returns an empty object.
 	Accept Action = "accept"
-	// Keys returns [KeyRow] values. RevokeKey takes a [KeyName] and returns the [KeyRow].
+	// Keys returns [Key] values. RevokeKey takes a [KeyName] and returns the [Key].
 	Keys      Action = "keys"
 	RevokeKey Action = "revoke_key"
-	// Tasks returns [TaskRow] values, at most 1,000: those that expire last. CancelTask takes a [TaskName] and returns an
+	// Tasks returns [Task] values, at most 1,000: those that expire last. CancelTask takes a [TaskName] and returns an
 	// empty object.
 	Tasks      Action = "tasks"
 	CancelTask Action = "cancel_task"
 )
 
-// CatalogRow lists what a server serves.
-type CatalogRow struct {
+// CatalogResult lists what a server serves.
+type CatalogResult struct {
 	Revision string        `json:"revision"`
 	Items    []ItemSummary `json:"items"`
 }
@@ -71,8 +71,8 @@ type Place struct {
 	Column int    `json:"column"`
 }
 
-// ItemRow describes an item in full. Source is its block with secrets masked, as in an excerpt.
-type ItemRow struct {
+// ItemResult describes an item in full. Source is its block with secrets masked, as in an excerpt.
+type ItemResult struct {
 	ItemSummary
 	Description string          `json:"description,omitempty"`
 	Input       json.RawMessage `json:"input,omitempty"`
@@ -81,7 +81,7 @@ type ItemRow struct {
 	Annotations json.RawMessage `json:"annotations,omitempty"`
 	Grants      []string        `json:"grants,omitempty"`
 	Source      string          `json:"source,omitempty"`
-	Policies    []PolicyRow     `json:"policies"`
+	Policies    []Policy        `json:"policies"`
 	Limits      []string        `json:"limits"`
 }
 
@@ -92,8 +92,8 @@ type Argument struct {
 	Required    bool   `json:"required,omitempty"`
 }
 
-// PolicyRow is a policy that covers an item. Place is nil for a policy in Go.
-type PolicyRow struct {
+// Policy is a policy that covers an item. Place is nil for a policy in Go.
+type Policy struct {
 	Name  string `json:"name"`
 	Place *Place `json:"place,omitempty"`
 }
@@ -122,9 +122,9 @@ type ExplainCall struct {
 	As
 }
 
-// ExplainRow is an explanation. Verdict is as in mcpd policy explain --json, Lines say the same in
+// ExplainResult is an explanation. Verdict is as in mcpd policy explain --json, Lines say the same in
 // words, and the other fields are those of the error for the caller.
-type ExplainRow struct {
+type ExplainResult struct {
 	Verdict string       `json:"verdict"`
 	Lines   []string     `json:"lines"`
 	Code    string       `json:"code,omitempty"`
@@ -134,7 +134,7 @@ type ExplainRow struct {
 
 // RulingLine is what one policy says.
 type RulingLine struct {
-	PolicyRow
+	Policy
 	Decides bool   `json:"decides"`
 	Says    string `json:"says"`
 }
@@ -145,9 +145,9 @@ type MatrixQuery struct {
 	Principals []identity.Principal `json:"principals,omitempty"`
 }
 
-// MatrixRow has a row for each item and a cell for each principal. A cell is the verdict of the
+// MatrixResult has a row for each item and a cell for each principal. A cell is the verdict of the
 // policies for arguments that are not known: allowed, denied, needs_approval, refused or unknown.
-type MatrixRow struct {
+type MatrixResult struct {
 	Principals []identity.Principal `json:"principals"`
 	Items      []ItemName           `json:"items"`
 	Cells      [][]MatrixCell       `json:"cells"`
@@ -245,11 +245,11 @@ type CallQuery struct {
 	Limit     int    `json:"limit,omitempty"`
 }
 
-// CallRow is a call that has ended. It has no arguments and no result. Time is when it began. Name is
+// Call is a call that has ended. It has no arguments and no result. Time is when it began. Name is
 // the name of the item in its file: it is empty for an unknown resource, and has no values of a
 // template. Outcome is ok, input_required, rehearsed or an error code. Seq and Message are in the
 // audit log only.
-type CallRow struct {
+type Call struct {
 	Seq        uint64    `json:"seq,omitempty"`
 	Time       time.Time `json:"time"`
 	CallID     string    `json:"call_id"`
@@ -273,34 +273,34 @@ type CallRow struct {
 	Revision   string    `json:"revision,omitempty"`
 }
 
-// AuditRow has calls of the audit log. More reports that there may be older ones: ask for those
+// AuditResult has calls of the audit log. More reports that there may be older ones: ask for those
 // before Next. Problem says why there are none: the server writes no audit log.
-type AuditRow struct {
-	Calls   []CallRow `json:"calls"`
-	More    bool      `json:"more,omitempty"`
-	Next    uint64    `json:"next,omitempty"`
-	Problem string    `json:"problem,omitempty"`
+type AuditResult struct {
+	Calls   []Call `json:"calls"`
+	More    bool   `json:"more,omitempty"`
+	Next    uint64 `json:"next,omitempty"`
+	Problem string `json:"problem,omitempty"`
 }
 
-// PinRow is a tool of an upstream server that differs from what was accepted. Kind is added, changed
+// Pin is a tool of an upstream server that differs from what was accepted. Kind is added, changed
 // or removed. Change is the diff that mcpd lock diff prints, and Digest identifies what was shown. A
 // row without a digest has a Problem: the upstream cannot be compared, or the tool not accepted here.
-type PinRow struct {
+type Pin struct {
 	PinName
 	Kind    string `json:"kind,omitempty"`
 	Change  string `json:"change,omitempty"`
 	Problem string `json:"problem,omitempty"`
 }
 
-// PinName identifies a [PinRow]. Accept fails if the tool has changed since.
+// PinName identifies a [Pin]. Accept fails if the tool has changed since.
 type PinName struct {
 	Upstream string `json:"upstream"`
 	Tool     string `json:"tool,omitempty"`
 	Digest   string `json:"digest,omitempty"`
 }
 
-// KeyRow is an API key; never the key itself.
-type KeyRow struct {
+// Key is an API key; never the key itself.
+type Key struct {
 	KeyName
 	Name      string     `json:"name"`
 	Principal string     `json:"principal"`
@@ -318,8 +318,8 @@ type KeyName struct {
 	ID   string `json:"id"`
 }
 
-// TaskRow is a task of a client.
-type TaskRow struct {
+// Task is a task of a client.
+type Task struct {
 	TaskName
 	Tool    string    `json:"tool"`
 	Status  string    `json:"status"`

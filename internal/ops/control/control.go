@@ -12,7 +12,7 @@
 //	{"control":1,"do":"item","params":{"kind":"tool","address":"add"}}
 //	{"control":1,"result":{…}}
 //
-// The actions of the console and their rows are in actions.go; for other actions, the caller
+// The actions of the console and their results are in actions.go; for other actions, the caller
 // of the package defines the content of the result. A failed request gets the response
 // {"control":1,"error":"…"}. After the response to attach, try or calls, the connection
 // carries another protocol ([Stream], [Open]), and takes no more requests of this one.
