@@ -32,14 +32,6 @@ func checkQuery(q *control.CallQuery) error {
 	return nil
 }
 
-// matches reports whether a call matches the names in a query.
-func matches(q control.CallQuery, row *control.Call) bool {
-	return (q.Name == "" || q.Name == row.Name) &&
-		(q.Principal == "" || q.Principal == row.Principal) &&
-		(q.Outcome == "" || q.Outcome == row.Outcome) &&
-		(q.CallID == "" || q.CallID == row.CallID || q.CallID == row.RootID || q.CallID == row.ParentID)
-}
-
 // watchCalls begins a stream of calls: the recent ones, and then each one that ends.
 func (o *runningServer) watchCalls(q control.CallQuery) (any, error) {
 	if err := checkQuery(&q); err != nil {
@@ -70,7 +62,7 @@ func (o *runningServer) sendCalls(ctx context.Context, conn *control.Conn, q con
 	last := uint64(0)
 	for _, c := range ring.Last(recent.Size) {
 		last = c.Seq
-		if row := o.callOf(&c); matches(q, &row) {
+		if row := o.callOf(&c); q.Matches(&row) {
 			past = append(past, row)
 		}
 	}
@@ -80,7 +72,7 @@ func (o *runningServer) sendCalls(ctx context.Context, conn *control.Conn, q con
 		}
 	}
 	for c := range ring.Watch(ctx, recent.Size) {
-		if row := o.callOf(&c); c.Seq > last && matches(q, &row) && conn.Send(row) != nil {
+		if row := o.callOf(&c); c.Seq > last && q.Matches(&row) && conn.Send(row) != nil {
 			return
 		}
 	}
@@ -122,7 +114,7 @@ func (o *runningServer) auditedCalls(ctx context.Context, q control.CallQuery) (
 	defer cancel()
 	next, err := audit.CallsBefore(ctx, log.Path(), q.Before, auditBytes, func(c *audit.Call) bool {
 		found := auditedCall(c)
-		if !matches(q, &found) {
+		if !q.Matches(&found) {
 			return true
 		}
 		if len(row.Calls) == q.Limit {

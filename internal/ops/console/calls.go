@@ -13,17 +13,10 @@ import (
 // pageCalls is the number of calls in a page.
 const pageCalls = 100
 
-// callFilter selects calls. Empty fields match any call.
-type callFilter struct{ Name, Principal, Outcome string }
-
-func callFilterOf(r *http.Request) callFilter {
+// callQueryOf returns the calls that a request selects.
+func callQueryOf(r *http.Request) control.CallQuery {
 	query := r.URL.Query()
-	return callFilter{strings.TrimSpace(query.Get("name")), strings.TrimSpace(query.Get("principal")), query.Get("outcome")}
-}
-
-// matches reports whether a call fits the filter.
-func (f callFilter) matches(c control.Call) bool {
-	return (f.Name == "" || f.Name == c.Name) && (f.Principal == "" || f.Principal == c.Principal) && (f.Outcome == "" || f.Outcome == c.Outcome)
+	return control.CallQuery{Name: strings.TrimSpace(query.Get("name")), Principal: strings.TrimSpace(query.Get("principal")), Outcome: query.Get("outcome")}
 }
 
 // outcomes are the outcomes of the filter.
@@ -31,7 +24,7 @@ var outcomes = []string{"ok", "input_required", "rehearsed", "POLICY_DENIED", "I
 
 // callsBody is the data of the page of calls.
 type callsBody struct {
-	callFilter
+	control.CallQuery
 	Outcomes []string
 	History  bool // the calls of the audit log, not the live ones
 	Calls    []numbered
@@ -44,21 +37,23 @@ type callsBody struct {
 
 // calls lists the latest calls, or those of the audit log.
 func (c *Console) calls(w http.ResponseWriter, r *http.Request) {
-	f := callFilterOf(r)
-	b := callsBody{callFilter: f, Outcomes: outcomes, History: r.URL.Query().Get("view") == "history"}
+	q := callQueryOf(r)
+	b := callsBody{CallQuery: q, Outcomes: outcomes, History: r.URL.Query().Get("view") == "history"}
 	if b.History {
-		before, _ := strconv.ParseUint(r.URL.Query().Get("before"), 10, 64)
+		past := q
+		past.Before, _ = strconv.ParseUint(r.URL.Query().Get("before"), 10, 64)
+		past.Limit = pageCalls
 		var row control.AuditResult
-		if err := c.do(r, control.Audit, control.CallQuery{Name: f.Name, Principal: f.Principal, Outcome: f.Outcome, Before: before, Limit: pageCalls}, &row); err != nil {
+		if err := c.do(r, control.Audit, past, &row); err != nil {
 			row.Problem = err.Error()
 		}
 		for _, call := range row.Calls {
 			b.Calls = append(b.Calls, numbered{0, call})
 		}
 		if n := len(row.Calls); row.More && n > 0 {
-			b.Older = link("/calls", "view", "history", "name", f.Name, "principal", f.Principal, "outcome", f.Outcome, "before", strconv.FormatUint(row.Calls[n-1].Seq, 10))
+			b.Older = link("/calls", "view", "history", "name", q.Name, "principal", q.Principal, "outcome", q.Outcome, "before", strconv.FormatUint(row.Calls[n-1].Seq, 10))
 		}
-		b.Problem, b.Switch = row.Problem, link("/calls", "name", f.Name, "principal", f.Principal, "outcome", f.Outcome)
+		b.Problem, b.Switch = row.Problem, link("/calls", "name", q.Name, "principal", q.Principal, "outcome", q.Outcome)
 	} else {
 		c.feed.start(r.Context())
 		latest, problem, _ := c.feed.after(0)
@@ -66,11 +61,11 @@ func (c *Console) calls(w http.ResponseWriter, r *http.Request) {
 		if n := len(latest); n > 0 {
 			last = latest[n-1].N
 		}
-		latest = slices.DeleteFunc(latest, func(n numbered) bool { return !f.matches(n.Call) })
+		latest = slices.DeleteFunc(latest, func(n numbered) bool { return !q.Matches(&n.Call) })
 		slices.Reverse(latest)
 		b.Calls, b.Feed = latest[:min(len(latest), pageCalls)], problem
-		b.Live = link("/calls/events", "name", f.Name, "principal", f.Principal, "outcome", f.Outcome, "after", strconv.FormatUint(last, 10))
-		b.Switch = link("/calls", "view", "history", "name", f.Name, "principal", f.Principal, "outcome", f.Outcome)
+		b.Live = link("/calls/events", "name", q.Name, "principal", q.Principal, "outcome", q.Outcome, "after", strconv.FormatUint(last, 10))
+		b.Switch = link("/calls", "view", "history", "name", q.Name, "principal", q.Principal, "outcome", q.Outcome)
 	}
 	c.show(w, r, http.StatusOK, "calls", "Calls", "/calls", b)
 }
@@ -78,7 +73,7 @@ func (c *Console) calls(w http.ResponseWriter, r *http.Request) {
 // callEvents sends the rows of calls as they end: "call" has a row, and "feed" says whether the
 // server sends calls.
 func (c *Console) callEvents(w http.ResponseWriter, r *http.Request) {
-	f := callFilterOf(r)
+	q := callQueryOf(r)
 	after, _ := strconv.ParseUint(r.URL.Query().Get("after"), 10, 64)
 	c.feed.start(r.Context())
 	c.stream(w, r, func(e *events) error {
@@ -86,7 +81,7 @@ func (c *Console) callEvents(w http.ResponseWriter, r *http.Request) {
 			latest, problem, changed := c.feed.after(after)
 			for _, call := range latest {
 				after = call.N
-				if !f.matches(call.Call) {
+				if !q.Matches(&call.Call) {
 					continue
 				}
 				row, err := c.render("calls", "callrow", call)

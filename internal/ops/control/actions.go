@@ -245,6 +245,14 @@ type CallQuery struct {
 	Limit     int    `json:"limit,omitempty"`
 }
 
+// Matches reports whether a call matches the names in the query. It ignores Before and Limit.
+func (q *CallQuery) Matches(c *Call) bool {
+	return (q.Name == "" || q.Name == c.Name) &&
+		(q.Principal == "" || q.Principal == c.Principal) &&
+		(q.Outcome == "" || q.Outcome == c.Outcome) &&
+		(q.CallID == "" || q.CallID == c.CallID || q.CallID == c.RootID || q.CallID == c.ParentID)
+}
+
 // Call is a call that has ended. It has no arguments and no result. Time is when it began. Name is
 // the name of the item in its file: it is empty for an unknown resource, and has no values of a
 // template. Outcome is ok, input_required, rehearsed or an error code. Seq and Message are in the
