@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"slices"
 	"time"
@@ -95,10 +94,7 @@ func (o *runningServer) accept(ctx context.Context, of control.PinName) (any, er
 // acceptChange adds a change to the lock file.
 func (o *runningServer) acceptChange(c lockfile.Change) error {
 	path := o.env.resolve(o.flags.files.lockPath())
-	lock, err := lockfile.Read(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		lock, err = new(lockfile.Lock), nil
-	}
+	lock, err := lockfile.ReadOrNew(path)
 	if err != nil {
 		return err
 	}

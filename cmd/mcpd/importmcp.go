@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"net/url"
 	"path/filepath"
@@ -174,10 +173,7 @@ func (f *mcpFlags) show(e env, block string, d federation.Drift) error {
 // accepted.
 func (f *mcpFlags) write(e env, config candidate, d federation.Drift) error {
 	path := e.resolve(f.files.lockPath())
-	lock, err := lockfile.Read(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		lock, err = new(lockfile.Lock), nil
-	}
+	lock, err := lockfile.ReadOrNew(path)
 	if err != nil {
 		return findingsError("%v", err)
 	}

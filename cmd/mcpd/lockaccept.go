@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"regexp"
 	"slices"
 
@@ -64,10 +62,7 @@ func (a *acceptFlags) run(ctx context.Context, e env, operands []string) error {
 	if err != nil {
 		return err
 	}
-	lock, err := lockfile.Read(e.resolve(a.files.lockPath()))
-	if errors.Is(err, fs.ErrNotExist) {
-		lock, err = new(lockfile.Lock), nil
-	}
+	lock, err := lockfile.ReadOrNew(e.resolve(a.files.lockPath()))
 	if err != nil {
 		return findingsError("%v", err)
 	}

@@ -87,6 +87,15 @@ func Read(path string) (*Lock, error) {
 	return l, nil
 }
 
+// ReadOrNew is [Read] for a program that accepts tools: without a file it returns an empty lock.
+func ReadOrNew(path string) (*Lock, error) {
+	l, err := Read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return new(Lock), nil
+	}
+	return l, err
+}
+
 func read(path string) ([]byte, error) {
 	f, err := atomicfile.OpenRegular(path)
 	if err != nil {

@@ -48,6 +48,20 @@ func TestRead_missing(t *testing.T) {
 	}
 }
 
+func TestReadOrNew(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mcpd.lock")
+	lock, err := lockfile.ReadOrNew(path)
+	if err != nil || cmp.Diff(contents(new(lockfile.Lock)), contents(lock)) != "" {
+		t.Errorf("a missing file: %v, %v", lock, err)
+	}
+	if err := os.WriteFile(path, []byte("not a lock"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if lock, err := lockfile.ReadOrNew(path); err == nil {
+		t.Errorf("a broken file: %v", lock)
+	}
+}
+
 func TestWrite_symlink(t *testing.T) {
 	folder := t.TempDir()
 	target := filepath.Join(t.TempDir(), "target")
