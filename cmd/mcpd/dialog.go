@@ -102,6 +102,19 @@ func (d *dialog) confirm(question string) (bool, error) {
 	}
 }
 
+// confirmChange asks the user to confirm a change, and returns an error unless the answer is y. Without
+// a terminal, advice says how to confirm.
+func confirmChange(e env, question, advice string) error {
+	if !e.stdinIsTerminal {
+		return usageError("%s, as standard input is not a terminal", advice)
+	}
+	fmt.Fprintf(e.stderr, "%s [y/N] ", question)
+	if answer, _ := bufio.NewReader(e.stdin).ReadString('\n'); strings.TrimSpace(strings.ToLower(answer)) != "y" {
+		return findingsError("nothing was changed")
+	}
+	return nil
+}
+
 // elicit lets the user fill in a form or open a page.
 func (d *dialog) elicit(r call.AskRequest) (json.RawMessage, error) {
 	form, err := formOf(r.Params)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -56,14 +55,7 @@ func (f *importFlags) confirm(e env, question string) error {
 	if f.yes {
 		return nil
 	}
-	if !e.stdinIsTerminal {
-		return usageError("review the changes above, then confirm with --yes, as standard input is not a terminal")
-	}
-	fmt.Fprintf(e.stderr, "%s [y/N] ", question)
-	if answer, _ := bufio.NewReader(e.stdin).ReadString('\n'); strings.TrimSpace(strings.ToLower(answer)) != "y" {
-		return findingsError("nothing was changed")
-	}
-	return nil
+	return confirmChange(e, question, "review the changes above, then confirm with --yes")
 }
 
 // candidate is a file to write.

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -66,12 +64,8 @@ func (a *controlClientFlags) rollback(ctx context.Context, e env, revision strin
 		}
 	}
 	if !yes {
-		if !e.stdinIsTerminal {
-			return usageError("confirm with --yes, as standard input is not a terminal")
-		}
-		fmt.Fprintf(e.stderr, "Write the files of revision %s? [y/N] ", short)
-		if answer, _ := bufio.NewReader(e.stdin).ReadString('\n'); strings.TrimSpace(strings.ToLower(answer)) != "y" {
-			return findingsError("nothing was changed")
+		if err := confirmChange(e, fmt.Sprintf("Write the files of revision %s?", short), "confirm with --yes"); err != nil {
+			return err
 		}
 	}
 	p := projectDirs{mode: 0o644, name: filepath.Base(a.files.config)}
