@@ -46,12 +46,14 @@ func callerAs(operator identity.Principal, as control.As) (identity.Caller, erro
 }
 
 // principalKinds are the kinds of principals.
-var principalKinds = []identity.Kind{identity.KindAnonymous, identity.KindLocal, identity.KindKey, identity.KindToken, identity.KindCertificate}
+var principalKinds = []string{
+	string(identity.KindAnonymous), string(identity.KindLocal), string(identity.KindKey), string(identity.KindToken), string(identity.KindCertificate),
+}
 
 // checkPrincipal rejects a principal that no authentication returns.
 func checkPrincipal(p identity.Principal) error {
 	switch {
-	case !slices.Contains(principalKinds, p.Kind):
+	case !slices.Contains(principalKinds, string(p.Kind)):
 		return fmt.Errorf("unknown kind %.40q of a principal; use anonymous, local, key, jwt or mtls", string(p.Kind))
 	case (p.Kind == identity.KindAnonymous) != (p.ID == identity.Anonymous().ID):
 		return errors.New(`a principal has the kind anonymous if its id is "anonymous", and only then`)

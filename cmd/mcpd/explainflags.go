@@ -170,11 +170,8 @@ func principalOf(text string) (identity.Principal, error) {
 	if err := jsonOf("--principal", text, &who); err != nil {
 		return who, err
 	}
-	kinds := []string{
-		string(identity.KindAnonymous), string(identity.KindLocal), string(identity.KindKey), string(identity.KindToken), string(identity.KindCertificate),
-	}
-	if !slices.Contains(kinds, string(who.Kind)) {
-		return who, usageError("--principal: unknown kind %q; use one of %s", diag.Printable(string(who.Kind)), strings.Join(kinds, ", "))
+	if !slices.Contains(principalKinds, string(who.Kind)) {
+		return who, usageError("--principal: unknown kind %q; use one of %s", diag.Printable(string(who.Kind)), strings.Join(principalKinds, ", "))
 	}
 	if who.Kind == identity.KindAnonymous && who.ID != identity.Anonymous().ID {
 		return who, usageError("--principal: an id needs a kind: local, key, jwt or mtls")
