@@ -91,7 +91,8 @@ func placeIn(r diag.Range) *control.Place {
 	if r.File == "" {
 		return nil
 	}
-	return &control.Place{File: r.File, Line: r.Start.Line, Column: r.Start.Column}
+	place := placeOf(r)
+	return &place
 }
 
 // kindOf returns the kind of an item.

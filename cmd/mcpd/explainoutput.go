@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/execution/pipeline"
+	"github.com/mcpd/mcpd/internal/ops/control"
 )
 
 // printExplanation prints an explanation for people: one paragraph for each policy,
@@ -206,36 +207,32 @@ type errorRow struct {
 
 // rulingRow is the decision of one policy.
 type rulingRow struct {
-	Name     string        `json:"name"`
-	Place    *placeRow     `json:"place"`
-	Operator bool          `json:"operator"`
-	On       string        `json:"on"`
-	Disclose string        `json:"disclose"`
-	When     *conditionRow `json:"when"`
-	Decision *conditionRow `json:"decision"`
-	Outcome  string        `json:"outcome"`
-	Reason   string        `json:"reason"`
-	Error    *string       `json:"error"`
-	Asked    bool          `json:"asked"`
-	Early    bool          `json:"before_arguments"`
-	Decides  bool          `json:"decides"`
+	Name     string         `json:"name"`
+	Place    *control.Place `json:"place"`
+	Operator bool           `json:"operator"`
+	On       string         `json:"on"`
+	Disclose string         `json:"disclose"`
+	When     *conditionRow  `json:"when"`
+	Decision *conditionRow  `json:"decision"`
+	Outcome  string         `json:"outcome"`
+	Reason   string         `json:"reason"`
+	Error    *string        `json:"error"`
+	Asked    bool           `json:"asked"`
+	Early    bool           `json:"before_arguments"`
+	Decides  bool           `json:"decides"`
 }
 
 // conditionRow is a condition of a policy and its value.
 type conditionRow struct {
-	Argument string   `json:"argument"`
-	Place    placeRow `json:"place"`
-	Value    string   `json:"value"`
+	Argument string        `json:"argument"`
+	Place    control.Place `json:"place"`
+	Value    string        `json:"value"`
 }
 
-// placeRow is a position in a file.
-type placeRow struct {
-	File   string `json:"file"`
-	Line   int    `json:"line"`
-	Column int    `json:"column"`
+// placeOf returns the start of a range.
+func placeOf(r diag.Range) control.Place {
+	return control.Place{File: r.File, Line: r.Start.Line, Column: r.Start.Column}
 }
-
-func placeOf(r diag.Range) placeRow { return placeRow{r.File, r.Start.Line, r.Start.Column} }
 
 func explanationRowOf(x *pipeline.Explanation) explanationRow {
 	row := explanationRow{

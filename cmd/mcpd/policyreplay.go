@@ -16,6 +16,7 @@ import (
 
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/ops/audit"
+	"github.com/mcpd/mcpd/internal/ops/control"
 	"github.com/mcpd/mcpd/internal/ops/replay"
 )
 
@@ -224,10 +225,10 @@ type changeRow struct {
 
 // decisionRow is the JSON output for a decision.
 type decisionRow struct {
-	Verdict   string    `json:"verdict"`
-	Policy    *string   `json:"policy"`
-	ByDefault bool      `json:"by_default"`
-	Place     *placeRow `json:"place"`
+	Verdict   string         `json:"verdict"`
+	Policy    *string        `json:"policy"`
+	ByDefault bool           `json:"by_default"`
+	Place     *control.Place `json:"place"`
 }
 
 func decisionRowOf(d replay.PolicyOutcome) decisionRow {
