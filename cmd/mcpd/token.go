@@ -50,7 +50,7 @@ func newTokenList(e env) *cobra.Command {
 			if t.asking.asJSON {
 				return printJSON(e.text(), got.Tokens)
 			}
-			return got.print(e)
+			return printTokens(e, got.Tokens)
 		},
 	}
 	t.add(cmd)
@@ -89,14 +89,14 @@ returns, and other servers with the same database within a second. The authoriza
 }
 
 // dropped prints the dropped tokens. It returns an error if there were none.
-func (t *tokens) dropped(e env, got tokenAnswer) error {
+func (t *tokens) dropped(e env, got control.TokensResult) error {
 	if t.asking.asJSON {
 		if err := printJSON(e.text(), got.Tokens); err != nil {
 			return err
 		}
 	} else {
 		for _, row := range got.Tokens {
-			if _, err := fmt.Fprintf(e.text(), "dropped %s of %s\n", row.Secret, row.who()); err != nil {
+			if _, err := fmt.Fprintf(e.text(), "dropped %s of %s\n", row.Secret, principalOfToken(row)); err != nil {
 				return err
 			}
 		}
@@ -110,29 +110,10 @@ func (t *tokens) dropped(e env, got tokenAnswer) error {
 	return nil
 }
 
-// tokenAnswer is the response to a token request, from a server or from the stored state.
-type tokenAnswer struct {
-	Tokens []storedToken `json:"tokens"`
-	// Failure is the reason why some tokens could not be dropped.
-	Failure string `json:"failure,omitempty"`
-}
-
-// storedToken is the JSON output for a token. It is a contract for scripts.
-type storedToken struct {
-	Secret     string    `json:"secret"`
-	Definition string    `json:"definition"`
-	Principal  string    `json:"principal"`
-	Kind       string    `json:"kind"`
-	Issuer     string    `json:"issuer,omitempty"`
-	Given      time.Time `json:"given,omitzero"`
-	Renewed    time.Time `json:"renewed,omitzero"`
-	Until      time.Time `json:"until,omitzero"`
-}
-
-func storedTokens(found []engine.UserToken) []storedToken {
-	rows := make([]storedToken, 0, len(found))
+func storedTokens(found []engine.UserToken) []control.Token {
+	rows := make([]control.Token, 0, len(found))
 	for _, t := range found {
-		rows = append(rows, storedToken{
+		rows = append(rows, control.Token{
 			Secret: t.Secret, Definition: t.Definition, Principal: t.ID, Kind: string(t.Kind), Issuer: t.Issuer,
 			Given: whole(t.GrantedAt), Renewed: whole(t.RefreshedAt), Until: whole(t.ExpiresAt),
 		})
@@ -143,18 +124,18 @@ func storedTokens(found []engine.UserToken) []storedToken {
 // whole returns a time in UTC, truncated to seconds.
 func whole(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
-// who describes the principal of a token.
-func (r storedToken) who() string {
-	if r.Issuer != "" {
-		return fmt.Sprintf("%s (%s, by %s)", r.Principal, r.Kind, r.Issuer)
+// principalOfToken describes the principal of a token.
+func principalOfToken(t control.Token) string {
+	if t.Issuer != "" {
+		return fmt.Sprintf("%s (%s, by %s)", t.Principal, t.Kind, t.Issuer)
 	}
-	return fmt.Sprintf("%s (%s)", r.Principal, r.Kind)
+	return fmt.Sprintf("%s (%s)", t.Principal, t.Kind)
 }
 
-func (a tokenAnswer) print(e env) error {
+func printTokens(e env, tokens []control.Token) error {
 	w := tabwriter.NewWriter(e.text(), 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "SECRET\tPRINCIPAL\tKIND\tSINCE\tRENEWED\tISSUER")
-	for _, r := range a.Tokens {
+	for _, r := range tokens {
 		since := "unknown"
 		if !r.Given.IsZero() {
 			since = r.Given.Format(time.DateOnly)
@@ -184,7 +165,7 @@ func (t *tokens) add(cmd *cobra.Command) {
 }
 
 // ask sends the request to the running server, or opens the stored state if none runs.
-func (t *tokens) ask(ctx context.Context, e env, do control.Action) (got tokenAnswer, err error) {
+func (t *tokens) ask(ctx context.Context, e env, do control.Action) (got control.TokensResult, err error) {
 	r := control.Request{Action: do, TokenFilter: t.which}
 	if t.at = t.asking.control.path(e, &t.asking.files); t.at != "" {
 		_, err = callControl(ctx, e.resolve(t.at), r, tokenPatience, &got)
@@ -198,8 +179,8 @@ func (t *tokens) ask(ctx context.Context, e env, do control.Action) (got tokenAn
 	return t.open(ctx, e, r)
 }
 
-func (t *tokens) open(ctx context.Context, e env, r control.Request) (got tokenAnswer, err error) {
-	got.Tokens = []storedToken{}
+func (t *tokens) open(ctx context.Context, e env, r control.Request) (got control.TokensResult, err error) {
+	got.Tokens = []control.Token{}
 	s, err := t.server(ctx, e)
 	if s == nil || err != nil {
 		return got, err // without a server nothing was stored yet
@@ -276,13 +257,13 @@ func (t *tokens) fromBlock(ctx context.Context, e env) (*engine.Server, error) {
 	return nil, errors.Join(err, s.Close(ctx))
 }
 
-func tokensOf(s *engine.Server, r control.Request) (tokenAnswer, error) {
+func tokensOf(s *engine.Server, r control.Request) (control.TokensResult, error) {
 	if r.Action == control.Tokens {
 		found, err := s.UserTokens()
-		return tokenAnswer{Tokens: storedTokens(found)}, err
+		return control.TokensResult{Tokens: storedTokens(found)}, err
 	}
 	found, err := s.DropUserTokens(engine.UserToken{Secret: r.TokenFilter.Secret, ID: r.TokenFilter.Principal, Kind: identity.Kind(r.TokenFilter.Kind), Issuer: r.TokenFilter.Issuer})
-	got := tokenAnswer{Tokens: storedTokens(found)}
+	got := control.TokensResult{Tokens: storedTokens(found)}
 	if err != nil {
 		got.Failure = err.Error()
 	}

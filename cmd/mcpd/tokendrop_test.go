@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/internal/base/postgrestest"
+	"github.com/mcpd/mcpd/internal/ops/control"
 )
 
 // token runs mcpd token in the scene, and requires an exit code and a match on both
@@ -32,9 +33,9 @@ func (s *userScene) token(t *testing.T, code int, stdout, stderr string, args ..
 }
 
 // listed requires exactly one token and returns its row.
-func (s *userScene) listed(t *testing.T) storedToken {
+func (s *userScene) listed(t *testing.T) control.Token {
 	t.Helper()
-	var rows []storedToken
+	var rows []control.Token
 	if err := json.Unmarshal([]byte(s.token(t, 0, `(?s).+`, ``, "list", "--json")), &rows); err != nil || len(rows) != 1 {
 		t.Fatalf("listed are %+v, %v", rows, err)
 	}

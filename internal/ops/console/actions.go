@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"time"
 
 	"github.com/mcpd/mcpd/internal/ops/control"
 )
@@ -53,29 +52,13 @@ func (c *Console) upstreamEvents(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// token is a stored OAuth token in the response to [control.Tokens]. The console never has its value.
-type token struct {
-	Secret    string    `json:"secret"`
-	Principal string    `json:"principal"`
-	Kind      string    `json:"kind"`
-	Issuer    string    `json:"issuer"`
-	Given     time.Time `json:"given"`
-	Until     time.Time `json:"until"`
-}
-
-// tokens is the response to [control.Tokens] and [control.DropTokens].
-type tokens struct {
-	Tokens  []token `json:"tokens"`
-	Failure string  `json:"failure"`
-}
-
 // maxAccess is the number of rows of each list of the page.
 const maxAccess = 200
 
 // accessBody is the data of the page of access.
 type accessBody struct {
 	Keys                               []control.Key
-	Tokens                             []token
+	Tokens                             []control.Token
 	Tasks                              []control.Task
 	KeysError, TokensError, TasksError string
 	MoreKeys, MoreTokens, MoreTasks    int
@@ -87,7 +70,7 @@ func (c *Console) access(w http.ResponseWriter, r *http.Request) {
 	if err := c.do(r, control.Keys, nil, &b.Keys); err != nil {
 		b.KeysError = err.Error()
 	}
-	var stored tokens
+	var stored control.TokensResult
 	if _, err := c.ask(r, control.Request{Action: control.Tokens}, &stored); err != nil {
 		b.TokensError = err.Error()
 	}
@@ -133,7 +116,7 @@ var actions = map[string]confirmation{
 	"drop_token": {
 		"Drop a token", "The principal must authorize mcpd again. The authorization server is not notified.", "Drop the token", "/access", []string{"secret", "principal", "kind", "issuer"},
 		func(c *Console, r *http.Request, q url.Values) error {
-			var dropped tokens
+			var dropped control.TokensResult
 			_, err := c.ask(r, control.Request{Action: control.DropTokens, TokenFilter: control.TokenFilter{Secret: q.Get("secret"), Principal: q.Get("principal"), Kind: q.Get("kind"), Issuer: q.Get("issuer")}}, &dropped)
 			return err
 		},

@@ -107,7 +107,7 @@ func hostileServer(text string, schema json.RawMessage) *fake {
 		control.Pins:    []control.Pin{{PinName: control.PinName{Upstream: "u", Tool: "t", Digest: "d"}, Change: text}, {PinName: control.PinName{Upstream: text, Tool: text, Digest: text}, Change: text}},
 		control.Keys:    []control.Key{{KeyName: control.KeyName{Auth: text, ID: text}, Name: text, Principal: text, Scopes: []string{text}, Groups: []string{text}, Agent: text, State: text}},
 		control.Tasks:   []control.Task{{TaskName: control.TaskName{Principal: text, AuthKind: text, Issuer: text, ID: text}, Tool: text, Status: "working"}},
-		control.Tokens:  tokens{Tokens: []token{{Secret: text, Principal: text, Kind: text, Issuer: text}}},
+		control.Tokens:  control.TokensResult{Tokens: []control.Token{{Secret: text, Principal: text, Kind: text, Issuer: text}}},
 	}
 	f.streams = map[control.Action]func(*pipe){
 		control.Calls: func(p *pipe) { p.lines <- row; p.lines <- denied },

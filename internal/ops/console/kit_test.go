@@ -144,7 +144,7 @@ func newFake() *fake {
 			control.Pins:    []control.Pin{},
 			control.Keys:    []control.Key{},
 			control.Tasks:   []control.Task{},
-			control.Tokens:  tokens{},
+			control.Tokens:  control.TokensResult{},
 		},
 		streams: map[control.Action]func(*pipe){
 			control.Calls: func(*pipe) {},

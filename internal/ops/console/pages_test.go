@@ -445,13 +445,13 @@ func TestAccess(t *testing.T) {
 	t.Parallel()
 	backend := newFake()
 	backend.answers[control.Keys] = []control.Key{{KeyName: control.KeyName{Auth: "keys", ID: "k1"}, Name: "ci", Principal: "ci", State: "active"}, {KeyName: control.KeyName{Auth: "keys", ID: "k2"}, Name: "old", State: "revoked"}}
-	backend.answers[control.Tokens] = tokens{Tokens: []token{{Secret: "crm", Principal: "ada", Kind: "jwt"}}}
+	backend.answers[control.Tokens] = control.TokensResult{Tokens: []control.Token{{Secret: "crm", Principal: "ada", Kind: "jwt"}}}
 	backend.answers[control.Tasks] = []control.Task{{TaskName: control.TaskName{Principal: "ada", AuthKind: "jwt", ID: "t1"}, Tool: "report", Status: "working"}}
 	backend.answers[control.Pins] = []control.Pin{{PinName: control.PinName{Upstream: "docs", Tool: "search", Digest: "d1"}, Change: "- old\n+ new"}}
 	for _, action := range []control.Action{control.RevokeKey, control.CancelTask, control.Accept} {
 		backend.answers[action] = struct{}{}
 	}
-	backend.answers[control.DropTokens] = tokens{}
+	backend.answers[control.DropTokens] = control.TokensResult{}
 	b := browse(t, backend).signIn()
 	_, page := b.get("/access")
 	mustContain(t, page, "ci", "crm", "report")

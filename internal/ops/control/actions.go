@@ -326,6 +326,26 @@ type KeyName struct {
 	ID   string `json:"id"`
 }
 
+// TokensResult is the result of Tokens and DropTokens, within the response that verbs of mcpd print.
+type TokensResult struct {
+	Tokens []Token `json:"tokens"`
+	// Failure is the reason why some tokens could not be dropped.
+	Failure string `json:"failure,omitempty"`
+}
+
+// Token is a stored OAuth token of a principal; never the token itself. Its JSON is also what mcpd
+// token list --json prints.
+type Token struct {
+	Secret     string    `json:"secret"`
+	Definition string    `json:"definition"`
+	Principal  string    `json:"principal"`
+	Kind       string    `json:"kind"`
+	Issuer     string    `json:"issuer,omitempty"`
+	Given      time.Time `json:"given,omitzero"`
+	Renewed    time.Time `json:"renewed,omitzero"`
+	Until      time.Time `json:"until,omitzero"`
+}
+
 // Task is a task of a client.
 type Task struct {
 	TaskName
