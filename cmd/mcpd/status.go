@@ -23,84 +23,50 @@ const statusPatience = 10 * time.Second
 
 // statusResult is the JSON output of status.
 type statusResult struct {
-	Status        string            `json:"status"`
-	Ready         bool              `json:"ready"`
-	Synchronized  bool              `json:"synchronized"`
-	RestartNeeded bool              `json:"restart_needed"`
-	Problems      json.RawMessage   `json:"problems"`
-	Bundle        *bundleState      `json:"bundle,omitempty"`
-	Decisions     *changedDecisions `json:"changed_decisions,omitempty"`
-	State         *stateReach       `json:"state,omitempty"`
-	Appliance     *applianceState   `json:"appliance,omitempty"`
-	Revision      string            `json:"revision"`
-	Since         time.Time         `json:"since"`
-	AgeSeconds    float64           `json:"age_seconds"`
-	Serves        servedCounts      `json:"serves"`
-	Loads         loadCounts        `json:"loads"`
-	Calls         callCounts        `json:"calls"`
-	HookRuns      hookRunCounts     `json:"hook_runs"`
-	Scripts       workerState       `json:"bodies"`
-	Upstreams     []upstreamState   `json:"upstreams"`
-	Sessions      map[string]int    `json:"sessions"`
-	Listeners     []string          `json:"listeners"`
-	Version       string            `json:"version"`
-	PID           int               `json:"pid"`
-	Started       time.Time         `json:"started"`
-	UptimeSeconds float64           `json:"uptime_seconds"`
+	Status        string                  `json:"status"`
+	Ready         bool                    `json:"ready"`
+	Synchronized  bool                    `json:"synchronized"`
+	RestartNeeded bool                    `json:"restart_needed"`
+	Problems      json.RawMessage         `json:"problems"`
+	Bundle        *bundleState            `json:"bundle,omitempty"`
+	Decisions     *changedDecisions       `json:"changed_decisions,omitempty"`
+	State         *control.StateReach     `json:"state,omitempty"`
+	Appliance     *applianceState         `json:"appliance,omitempty"`
+	Revision      string                  `json:"revision"`
+	Since         time.Time               `json:"since"`
+	AgeSeconds    float64                 `json:"age_seconds"`
+	Serves        control.ServedCounts    `json:"serves"`
+	Loads         control.LoadCounts      `json:"loads"`
+	Calls         control.CallCounts      `json:"calls"`
+	HookRuns      hookRunCounts           `json:"hook_runs"`
+	Scripts       workerState             `json:"bodies"`
+	Upstreams     []control.UpstreamState `json:"upstreams"`
+	Sessions      map[string]int          `json:"sessions"`
+	Listeners     []string                `json:"listeners"`
+	Version       string                  `json:"version"`
+	PID           int                     `json:"pid"`
+	Started       time.Time               `json:"started"`
+	UptimeSeconds float64                 `json:"uptime_seconds"`
 }
 
-// stateReach describes the state database of a fleet.
-type stateReach struct {
-	// Database is its host, port and name.
-	Database string `json:"database"`
-	Away     bool   `json:"away"`
-	// Heartbeat is the time of the last heartbeat that reached it.
-	Heartbeat time.Time `json:"heartbeat"`
-	Age       float64   `json:"heartbeat_age_seconds"`
-	Error     string    `json:"error,omitempty"`
-}
-
-func stateReachOf(r *state.Reach, now time.Time) *stateReach {
+func stateReachOf(r *state.Reach, now time.Time) *control.StateReach {
 	if r == nil {
 		return nil
 	}
-	row := stateReach{Database: r.Database, Away: r.Err != nil, Heartbeat: r.Heartbeat.UTC().Round(0), Age: now.Sub(r.Heartbeat).Seconds()}
+	row := control.StateReach{Database: r.Database, Away: r.Err != nil, Heartbeat: r.Heartbeat.UTC().Round(0), Age: now.Sub(r.Heartbeat).Seconds()}
 	if r.Err != nil {
 		row.Error = r.Err.Error()
 	}
 	return &row
 }
 
-func (r *stateReach) text() string {
+// stateText describes the state database in a line.
+func stateText(r *control.StateReach) string {
 	if !r.Away {
 		return fmt.Sprintf("database %s, last heartbeat %s ago", r.Database, seconds(r.Age))
 	}
 	return fmt.Sprintf("database %s is away for %s, since %s: calls that need state or a limit fail until it returns, all others continue; %s",
 		r.Database, seconds(r.Age), r.Heartbeat.Format(time.RFC3339), r.Error)
-}
-
-// servedCounts counts the items in the snapshot.
-type servedCounts struct {
-	Tools     int `json:"tools"`
-	Resources int `json:"resources"`
-	Templates int `json:"templates"`
-	Prompts   int `json:"prompts"`
-	Policies  int `json:"policies"`
-	Limits    int `json:"limits"`
-	Hooks     int `json:"hooks"`
-}
-
-// loadCounts counts loads since the start.
-type loadCounts struct {
-	Total  uint64 `json:"total"`
-	Failed uint64 `json:"failed"`
-}
-
-// callCounts counts calls since the start.
-type callCounts struct {
-	Running int    `json:"running"`
-	Ended   uint64 `json:"ended"`
-	Failed  uint64 `json:"failed"`
 }
 
 // hookRunCounts counts failed hook runs and backpressure since the start.
@@ -183,8 +149,8 @@ func (o *runningServer) row(s engine.Status) statusResult {
 	r := statusResult{
 		Status: o.health(s), Bundle: o.bundleState(), State: stateReachOf(o.server.Inside().States().Reach(), now), Appliance: o.applianceState(), Decisions: o.flags.bundle.trial.row(), Ready: s.Ready(), Synchronized: s.Synchronized, RestartNeeded: s.RestartNeeded,
 		Problems: encoded(s.Problems), Revision: s.Revision, Since: s.Since, AgeSeconds: now.Sub(s.Since).Seconds(),
-		Serves: servedCounts{s.Tools, s.Resources, s.Templates, s.Prompts, s.Policies, s.Limits, s.Hooks},
-		Loads:  loadCounts{s.Loads, s.FailedLoads}, Calls: callCounts{s.Running, s.Calls, s.FailedCalls},
+		Serves: control.ServedCounts{Tools: s.Tools, Resources: s.Resources, Templates: s.Templates, Prompts: s.Prompts, Policies: s.Policies, Limits: s.Limits, Hooks: s.Hooks},
+		Loads:  control.LoadCounts{Total: s.Loads, Failed: s.FailedLoads}, Calls: control.CallCounts{Running: s.Running, Ended: s.Calls, Failed: s.FailedCalls},
 		HookRuns: hookRunCounts{s.HookFailures, s.HookWaits}, Scripts: workerState{Executor: executorInline, Confined: worker.Report{}},
 		Upstreams: upstreamStates(s.Upstreams), Sessions: o.front.Sessions(), Listeners: []string{}, Version: version(), PID: o.env.process.pid, Started: o.began, UptimeSeconds: now.Sub(o.began).Seconds(),
 	}
@@ -230,10 +196,10 @@ func (r *statusResult) print(e env) error {
 		}
 	}
 	if r.State != nil {
-		lines = append(lines, [2]string{"state", r.State.text()})
+		lines = append(lines, [2]string{"state", stateText(r.State)})
 	}
 	for _, u := range r.Upstreams {
-		lines = append(lines, [2]string{"upstream", u.text()})
+		lines = append(lines, [2]string{"upstream", upstreamText(&u)})
 	}
 	for _, line := range lines {
 		if _, err := fmt.Fprintf(table, "%s\t%s\n", line[0], diag.Printable(line[1])); err != nil {

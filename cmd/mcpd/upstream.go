@@ -12,30 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/ops/control"
 )
 
-// upstreamState is the JSON output for an upstream server.
-type upstreamState struct {
-	Name          string     `json:"name"`
-	Up            bool       `json:"up"`
-	Idle          bool       `json:"idle,omitempty"`
-	Error         string     `json:"error,omitempty"`
-	Since         *time.Time `json:"since,omitempty"`
-	Again         *time.Time `json:"again,omitempty"`
-	Revision      string     `json:"revision,omitempty"`
-	Offered       int        `json:"offered"`
-	Excluded      int        `json:"left"`
-	ExcludedItems []string   `json:"left_out"`
-	// Quarantined holds the tools that were not accepted in their current version.
-	Quarantined []string `json:"quarantined"`
-	// LockError is the reason why accepted tools are not in the lock file.
-	LockError string `json:"unkept,omitempty"`
-}
-
-func upstreamStates(all []engine.UpstreamStatus) []upstreamState {
-	rows := make([]upstreamState, len(all))
+func upstreamStates(all []engine.UpstreamStatus) []control.UpstreamState {
+	rows := make([]control.UpstreamState, len(all))
 	for i, u := range all {
-		rows[i] = upstreamState{Name: u.Name, Up: u.Up, Idle: u.Idle, Since: known(u.Since), Again: known(u.NextAttempt), Revision: u.Revision, Offered: u.Offered, Excluded: u.NotServed, ExcludedItems: append([]string{}, u.LeftOut...), Quarantined: append([]string{}, u.Quarantined...)}
+		rows[i] = control.UpstreamState{Name: u.Name, Up: u.Up, Idle: u.Idle, Since: known(u.Since), Again: known(u.NextAttempt), Revision: u.Revision, Offered: u.Offered, Excluded: u.NotServed, ExcludedItems: append([]string{}, u.LeftOut...), Quarantined: append([]string{}, u.Quarantined...)}
 		if u.Err != nil {
 			rows[i].Error = u.Err.Error()
 		}
@@ -71,10 +54,11 @@ func known(t time.Time) *time.Time {
 	return &t
 }
 
-func (u *upstreamState) text() string {
+// upstreamText describes an upstream server in a line.
+func upstreamText(u *control.UpstreamState) string {
 	switch {
 	case u.Up:
-		return fmt.Sprintf("%s: lists %s%s; speaks %s%s", u.Name, count(u.Offered, "item"), u.without(), u.Revision, u.pins())
+		return fmt.Sprintf("%s: lists %s%s; speaks %s%s", u.Name, count(u.Offered, "item"), excludedText(u), u.Revision, pinsText(u))
 	case u.Idle:
 		return u.Name + ": connects at the first call"
 	case u.Error == "":
@@ -83,8 +67,8 @@ func (u *upstreamState) text() string {
 	return fmt.Sprintf("%s: unreachable since %s: %s", u.Name, u.Since.Format(time.RFC3339), u.Error)
 }
 
-// without describes the items that are not served.
-func (u *upstreamState) without() string {
+// excludedText describes the items that are not served.
+func excludedText(u *control.UpstreamState) string {
 	switch left, quarantined := u.Excluded, len(u.Quarantined); {
 	case left == 0:
 		return ""
@@ -97,8 +81,8 @@ func (u *upstreamState) without() string {
 	}
 }
 
-// pins reports accepted tools that are only in memory.
-func (u *upstreamState) pins() string {
+// pinsText reports accepted tools that are only in memory.
+func pinsText(u *control.UpstreamState) string {
 	if u.LockError == "" {
 		return ""
 	}

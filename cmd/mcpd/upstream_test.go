@@ -2,9 +2,11 @@ package main
 
 import (
 	"testing"
+
+	"github.com/mcpd/mcpd/internal/ops/control"
 )
 
-func TestUpstreamState_without(t *testing.T) {
+func TestExcludedText(t *testing.T) {
 	for _, row := range []struct {
 		left        int
 		quarantined []string
@@ -17,8 +19,8 @@ func TestUpstreamState_without(t *testing.T) {
 		{2, []string{"a", "b"}, ", 2 quarantined (mcpd lock diff up)"},
 		{2, []string{"a"}, ", 2 excluded, 1 of these quarantined (mcpd lock diff up)"},
 	} {
-		u := upstreamState{Name: "up", Excluded: row.left, Quarantined: row.quarantined}
-		if got := u.without(); got != row.want {
+		u := control.UpstreamState{Name: "up", Excluded: row.left, Quarantined: row.quarantined}
+		if got := excludedText(&u); got != row.want {
 			t.Errorf("got %q, want %q", got, row.want)
 		}
 	}

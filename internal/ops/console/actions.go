@@ -10,7 +10,7 @@ import (
 
 // upstreamsBody is the data of the page of upstream servers.
 type upstreamsBody struct {
-	Upstreams []upstream
+	Upstreams []control.UpstreamState
 	Pins      []control.Pin
 	PinsError string // why there are no pins
 }
@@ -25,7 +25,7 @@ func (c *Console) upstreamsOf(r *http.Request) (upstreamsBody, error) {
 	if err := c.do(r, control.Pins, nil, &body.Pins); err != nil {
 		body.PinsError = err.Error()
 	}
-	slices.SortStableFunc(body.Upstreams, func(a, b upstream) int {
+	slices.SortStableFunc(body.Upstreams, func(a, b control.UpstreamState) int {
 		return min(len(b.Error), 1) - min(len(a.Error), 1)
 	})
 	return body, nil

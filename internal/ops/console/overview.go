@@ -14,23 +14,23 @@ import (
 
 // status is what the console reads of the response to [control.Status].
 type status struct {
-	Status        string         `json:"status"`
-	Synchronized  bool           `json:"synchronized"`
-	RestartNeeded bool           `json:"restart_needed"`
-	Problems      []problem      `json:"problems"`
-	Revision      string         `json:"revision"`
-	Since         time.Time      `json:"since"`
-	Serves        serves         `json:"serves"`
-	Loads         loads          `json:"loads"`
-	Calls         callCounts     `json:"calls"`
-	Scripts       scripts        `json:"bodies"`
-	Upstreams     []upstream     `json:"upstreams"`
-	Sessions      map[string]int `json:"sessions"`
-	Listeners     []string       `json:"listeners"`
-	Version       string         `json:"version"`
-	PID           int            `json:"pid"`
-	Started       time.Time      `json:"started"`
-	State         *stateReach    `json:"state"`
+	Status        string                  `json:"status"`
+	Synchronized  bool                    `json:"synchronized"`
+	RestartNeeded bool                    `json:"restart_needed"`
+	Problems      []problem               `json:"problems"`
+	Revision      string                  `json:"revision"`
+	Since         time.Time               `json:"since"`
+	Serves        control.ServedCounts    `json:"serves"`
+	Loads         control.LoadCounts      `json:"loads"`
+	Calls         control.CallCounts      `json:"calls"`
+	Scripts       scripts                 `json:"bodies"`
+	Upstreams     []control.UpstreamState `json:"upstreams"`
+	Sessions      map[string]int          `json:"sessions"`
+	Listeners     []string                `json:"listeners"`
+	Version       string                  `json:"version"`
+	PID           int                     `json:"pid"`
+	Started       time.Time               `json:"started"`
+	State         *control.StateReach     `json:"state"`
 }
 
 // Healthy reports whether nothing is wrong.
@@ -41,43 +41,11 @@ type (
 	problem struct {
 		Severity string `json:"severity"`
 	}
-	// serves counts what the server serves.
-	serves struct {
-		Tools, Resources, Templates, Prompts, Policies, Limits, Hooks int
-	}
-	loads struct {
-		Total, Failed uint64
-	}
-	callCounts struct {
-		Running       int
-		Ended, Failed uint64
-	}
 	// scripts describes the processes of scripts.
 	scripts struct {
 		Executor                    string
 		Processes, Calls, Computing int
 		Lost                        uint64
-	}
-	// stateReach describes the state database.
-	stateReach struct {
-		Database string
-		Away     bool
-		Error    string
-	}
-	// upstream describes an upstream server.
-	upstream struct {
-		Name        string     `json:"name"`
-		Up          bool       `json:"up"`
-		Idle        bool       `json:"idle"`
-		Error       string     `json:"error"`
-		Since       *time.Time `json:"since"`
-		Again       *time.Time `json:"again"`
-		Revision    string     `json:"revision"`
-		Offered     int        `json:"offered"`
-		Excluded    int        `json:"left"`
-		LeftOut     []string   `json:"left_out"`
-		Quarantined []string   `json:"quarantined"`
-		LockError   string     `json:"unkept"`
 	}
 )
 
