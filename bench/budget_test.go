@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/process/cputest"
 )
 
 func TestGoTool_allocations(t *testing.T) {
@@ -86,7 +87,7 @@ func TestReload_allocations(t *testing.T) {
 		}
 	})
 	t.Logf("%.0f allocations", allocs)
-	if !raced && allocs > 3*files {
+	if !cputest.Race() && allocs > 3*files {
 		t.Errorf("a reload of one of %d files makes %.0f allocations", files, allocs)
 	}
 }

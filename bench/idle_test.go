@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpd/mcpd/internal/process/cputest"
 	"github.com/mcpd/mcpd/serve"
 )
 
@@ -83,7 +84,7 @@ func scaled(few, many int) int {
 // race detector, which uses memory itself.
 func judgeIdle(t *testing.T, n int, open func(n int)) {
 	t.Helper()
-	if raced {
+	if cputest.Race() {
 		t.Skip("the race detector uses memory itself")
 	}
 	before := inUse()

@@ -5,6 +5,7 @@ import (
 	"testing/fstest"
 
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/process/cputest"
 )
 
 // limitedServer is addServer with the limits of a configuration file.
@@ -28,7 +29,7 @@ const (
 // key that reads principal.id costs one more allocation than the counter, for the
 // issuer of the id.
 func TestLimit_allocations(t *testing.T) {
-	if raced {
+	if cputest.Race() {
 		t.Skip("pools drop entries under the race detector")
 	}
 	allocs := func(config string) float64 {

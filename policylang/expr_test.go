@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/process/cputest"
 )
 
 func TestCompileFrom_values(t *testing.T) {
@@ -217,7 +218,7 @@ func TestKey_errorHasNoValues(t *testing.T) {
 }
 
 func TestKey_allocations(t *testing.T) {
-	if raceEnabled {
+	if cputest.Race() {
 		t.Skip("pools drop things under the race detector")
 	}
 	k, diags := newEnv(t).CompileKey(keySource("principal.id"), nil)

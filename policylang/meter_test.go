@@ -156,7 +156,7 @@ func TestMeter_boundsEachConstruct(t *testing.T) {
 	switch {
 	case os.Getenv("MCPD_LONG") != "":
 		sizes = []int{10, 100, 1_000, 10_000, 100_000}
-	case testing.Short(), raceEnabled:
+	case testing.Short(), cputest.Race():
 		sizes = []int{100}
 	}
 	for _, n := range sizes {
@@ -232,7 +232,7 @@ func TestDecide_largestData(t *testing.T) {
 // Each construct reads a result far larger than its schema allows, because policies run before
 // validation.
 func TestDecide_largestResult(t *testing.T) {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || cputest.Race() {
 		t.Skip("slow: judges large data")
 	}
 	e := newEnv(t)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/process/cputest"
 )
 
 // constructs builds an expression with n repetitions or levels of each construct of CEL.
@@ -364,7 +365,7 @@ func BenchmarkCompile(b *testing.B) {
 
 // The hot path stays within its allocation budget: it does not copy the input.
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
+	if cputest.Race() {
 		t.Skip("pools drop things under the race detector")
 	}
 	tests := []struct {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcpd/mcpd/internal/js/builtins"
 	"github.com/mcpd/mcpd/internal/js/jsvalue"
+	"github.com/mcpd/mcpd/internal/process/cputest"
 )
 
 // hung is a host that responds only when its context ends.
@@ -269,7 +270,7 @@ func methodOf(t *testing.T, r *execution, class, made, method string) func() {
 }
 
 func TestTextLimit(t *testing.T) {
-	if raceDetector {
+	if cputest.Race() {
 		t.Skip("texts of 16 MiB take half a minute under the race detector, and one goroutine")
 	}
 	for _, expression := range []string{
@@ -297,7 +298,7 @@ func TestInterrupt_context(t *testing.T) {
 
 // The budgets are allocations, which are stable, unlike times.
 func TestRun_allocations(t *testing.T) {
-	if raceDetector {
+	if cputest.Race() {
 		t.Skip("the race detector allocates too")
 	}
 	for _, c := range []struct {

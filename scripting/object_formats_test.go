@@ -10,6 +10,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/toml"
 	"github.com/mcpd/mcpd/internal/base/yaml"
 	"github.com/mcpd/mcpd/internal/js/builtins"
+	"github.com/mcpd/mcpd/internal/process/cputest"
 	"github.com/mcpd/mcpd/internal/process/osproc"
 )
 
@@ -157,7 +158,11 @@ func textSizes(bound int) []int {
 // textBudget returns a processor time that no text of a size may take: it separates blow-ups from
 // noise.
 func textBudget(size int) time.Duration {
-	return max(200*time.Millisecond, 4*time.Second*time.Duration(size)>>20) * slowdown
+	budget := max(200*time.Millisecond, 4*time.Second*time.Duration(size)>>20)
+	if cputest.Race() {
+		budget *= 20
+	}
+	return budget
 }
 
 // The processor time for a text is proportional to its size.

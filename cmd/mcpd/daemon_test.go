@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/mcpd/mcpd/internal/process/cputest"
 )
 
 // patience is the timeout for events that should take milliseconds. It is only a
@@ -298,7 +300,7 @@ var built string
 // build returns the path of an mcpd built like a release. Without cgo it is this
 // binary, because linking another one takes seconds.
 var build = sync.OnceValues(func() (program string, err error) {
-	if !withCgo {
+	if !cputest.Cgo() {
 		return exec.LookPath("mcpd")
 	}
 	if built, err = os.MkdirTemp("", "mcpd-test"); err != nil {

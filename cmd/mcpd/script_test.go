@@ -15,10 +15,20 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/mcpd/mcpd/internal/process/cputest"
 )
 
 // commands are the programs that this binary acts as, by name.
 var commands = map[string]func(){"mcpd": main, "curl": curl}
+
+// slower is the slowdown factor of the race detector.
+var slower = func() int {
+	if cputest.Race() {
+		return 5
+	}
+	return 1
+}()
 
 func TestMain(m *testing.M) {
 	if program, ok := commands[filepath.Base(os.Args[0])]; ok {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/js/esbuild"
+	"github.com/mcpd/mcpd/internal/process/cputest"
 	"github.com/mcpd/mcpd/internal/process/sandbox"
 	"github.com/mcpd/mcpd/scripting"
 )
@@ -193,7 +194,7 @@ func init() {
 		runtime.GOMAXPROCS(4)
 		// The race detector needs more memory than a script may have. A C library reads the number
 		// of processors once it has many threads, and continues if that is refused.
-		return serve(os.Stdin, os.Stdout, esbuild.New(), sandbox.Options{Memory: 16 * maxMemory, Strict: !usesCgo})
+		return serve(os.Stdin, os.Stdout, esbuild.New(), sandbox.Options{Memory: 16 * maxMemory, Strict: !cputest.Cgo()})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/mcpd/mcpd/internal/process/cputest"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -30,7 +31,7 @@ func TestProcess_largePrograms(t *testing.T) {
 	ends := make(exitLog, 64)
 	e := executor(t, Options{Processes: 2, Memory: 64 << 20, Logger: slog.New(ends)})
 	all := make([]*scripting.Program, 20)
-	if raceEnabled {
+	if cputest.Race() {
 		t.Log("NOT TESTED with the detector of races, which takes as much: what memory the processes have")
 		e.resident, all = func(int) int64 { return 0 }, all[:12]
 	}

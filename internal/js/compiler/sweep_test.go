@@ -26,6 +26,14 @@ const (
 	refuseBudget = 20 * time.Millisecond
 )
 
+// slowdown is the factor by which work may take longer under the race detector.
+func slowdown() time.Duration {
+	if cputest.Race() {
+		return 20
+	}
+	return 1
+}
+
 // long reports whether the machine is otherwise idle, for long tests.
 func long() bool { return os.Getenv("MCPD_LONG") != "" }
 
@@ -37,7 +45,7 @@ func TestSweep_constructs(t *testing.T) {
 	var slowest, slowestRefused time.Duration
 	var worst, worstRefused string
 	for _, n := range sizes {
-		if testing.Short() && n > 100 || raceDetector && n > 1_000 {
+		if testing.Short() && n > 100 || cputest.Race() && n > 1_000 {
 			break
 		}
 		bodies := constructs(n)
@@ -49,7 +57,7 @@ func TestSweep_constructs(t *testing.T) {
 				src := tool(bodies[name])
 				src.Language, src.Import = language, importing(map[string]string{"a.js": "export default 1"})
 				took, refusal := compileTime(src)
-				if took > compileBudget*slowdown {
+				if took > compileBudget*slowdown() {
 					t.Errorf("%s × %d took %v of CPU time", name, n, took)
 				}
 				if budget := budgetOf(refusal); long() && took > budget && !cputest.Within(budget, func() time.Duration { took, _ := compileTime(src); return took }) {
@@ -119,7 +127,7 @@ func TestSweep_combinations(t *testing.T) {
 	switch {
 	case long():
 		rounds = 3000
-	case testing.Short() || raceDetector:
+	case testing.Short() || cputest.Race():
 		rounds = 100
 	}
 	for range rounds {
@@ -129,7 +137,7 @@ func TestSweep_combinations(t *testing.T) {
 			src.Language = language
 			began := osproc.CPUTime()
 			Compile(src)
-			if took := osproc.CPUTime() - began; took > compileBudget*slowdown {
+			if took := osproc.CPUTime() - began; took > compileBudget*slowdown() {
 				t.Errorf("%.200q took %v of CPU time", body, took)
 			}
 		}

@@ -1,10 +1,11 @@
 // Package cputest lets tests check processor times on machines of varying
-// speed.
+// speed, and reports how the test binary was built.
 package cputest
 
 import (
 	"go/parser"
 	"go/token"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"time"
@@ -48,3 +49,23 @@ func Within(budget time.Duration, turn func() time.Duration) bool {
 	}
 	return false
 }
+
+// Race reports whether the test binary has the race detector. With it, code is
+// slower, uses more memory, and allocates where it otherwise does not.
+func Race() bool { return buildSettings()["-race"] == "true" }
+
+// Cgo reports whether the test binary was built with cgo.
+func Cgo() bool { return buildSettings()["CGO_ENABLED"] == "1" }
+
+var buildSettings = sync.OnceValue(func() map[string]string {
+	settings := map[string]string{}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			settings[s.Key] = s.Value
+		}
+	}
+	if settings["CGO_ENABLED"] == "" {
+		panic("the binary has no build settings")
+	}
+	return settings
+})

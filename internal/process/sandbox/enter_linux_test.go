@@ -13,6 +13,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/mcpd/mcpd/internal/process/cputest"
 )
 
 // offered returns why the kernel does not offer a facility to this process,
@@ -33,11 +35,11 @@ func offered(name string) error {
 		if errno != 0 {
 			return errno
 		}
-		if hasCgo && version < 8 {
+		if cputest.Cgo() && version < 8 {
 			return errNot(fmt.Sprintf("version %d restricts no program with cgo", version))
 		}
 	case nameNoNewPrivs:
-		if hasCgo && offered(nameSeccomp) != nil {
+		if cputest.Cgo() && offered(nameSeccomp) != nil {
 			return errNot("it is not set for a program with cgo")
 		}
 	}

@@ -1,6 +1,0 @@
-//go:build race
-
-package bench
-
-// raced reports whether the race detector, which changes memory use, is on.
-const raced = true

@@ -1,6 +1,0 @@
-//go:build !cgo
-
-package main
-
-// withCgo reports whether this binary is built with cgo. Releases are not.
-const withCgo = false

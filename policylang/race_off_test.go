@@ -1,5 +1,0 @@
-//go:build !race
-
-package policylang
-
-const raceEnabled = false
