@@ -30,3 +30,13 @@ func Start(cmd *exec.Cmd) error { return cmd.Start() }
 
 // Reexec does nothing: the system controls the timer slack.
 func Reexec(_, _ []string, _ string) {}
+
+// Program holds the read-only mappings of the program file in this process.
+type Program struct{}
+
+// FindProgram returns a program without mappings: only Linux has an operation to unmap
+// pages.
+func FindProgram() Program { return Program{} }
+
+// Unmap does nothing.
+func (Program) Unmap() {}

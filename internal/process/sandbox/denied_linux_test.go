@@ -3,7 +3,9 @@
 package sandbox
 
 import (
+	"maps"
 	"os"
+	"runtime"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -110,10 +112,33 @@ func deniedCalls() map[string]deniedCall {
 		"sched_setaffinity":       {unix.SYS_SCHED_SETAFFINITY, at(0, 0, 0)},
 		"uname":                   {unix.SYS_UNAME, at(0)},
 	}
-	for name, t := range olderTries(at, path) {
-		all[name] = t
-	}
+	maps.Copy(all, architectureCalls(at, path))
 	return all
+}
+
+// architectureCalls are calls that do not exist on all architectures, and some with numbers of
+// the x32 interface. Package unix has the names of this architecture only.
+func architectureCalls(at func(...uintptr) [6]uintptr, path uintptr) map[string]deniedCall {
+	if runtime.GOARCH == "arm64" {
+		return map[string]deniedCall{"newfstatat": {79, at(0, path, 0, 0)}}
+	}
+	return map[string]deniedCall{
+		"open":         {2, at(path, unix.O_RDONLY|unix.O_CLOEXEC)},
+		"creat":        {85, at(path, 0)},
+		"newfstatat":   {262, at(0, path, 0, 0)},
+		"stat":         {4, at(path, 0)},
+		"unlink":       {87, at(0)},
+		"rename":       {82, at(0, 0)},
+		"pipe":         {22, at(0)},
+		"dup2":         {33, at(bad, bad)},
+		"arch_prctl":   {158, at(bad, 0)},
+		"x32 getpid":   {1<<30 | unix.SYS_GETPID, at()},
+		"x32 execve":   {1<<30 | 520, at(0, 0, 0)},
+		"epoll_wait":   {232, at(bad)},
+		"modify_ldt":   {154, at(bad)},
+		"iopl":         {172, at(bad)},
+		"inotify_init": {253, at()},
+	}
 }
 
 // callAll makes all calls.

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"net"
 	"os"
 	"runtime"
@@ -195,5 +196,20 @@ func TestLimitCPU(t *testing.T) {
 	}
 	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != unix.SIGXCPU {
 		t.Errorf("process state: %v", cmd.ProcessState)
+	}
+}
+
+func TestFacility_detail(t *testing.T) {
+	for want, err := range map[string]error{
+		"it is not permitted here": syscall.EPERM,
+		"the kernel has none":      syscall.ENOSYS,
+		"out of luck":              errors.New("out of luck"),
+	} {
+		if got := facility("landlock", err); got.On || got.Detail != want {
+			t.Errorf("%v: got %+v, want the detail %q", err, got, want)
+		}
+	}
+	if got := facility("landlock", nil); !got.On || got.Detail != "" {
+		t.Errorf("no error: got %+v", got)
 	}
 }
