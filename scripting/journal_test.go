@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -209,6 +210,79 @@ func TestHostError_hiddenText(t *testing.T) {
 		body := `try { await http.crm.get("1") } catch (e) { return [e.code, e.message].concat(e instanceof HostError ? [] : ["?"]) }`
 		if got := shown(runWith(t, call(compiled(t, tool(body)), `{}`), host)); got != c.want {
 			t.Errorf("%v: got %s, want %s", c.err, got, c.want)
+		}
+	}
+}
+
+// TestJournal_answeredInputs: each request has its response; a pending one has none.
+func TestJournal_answeredInputs(t *testing.T) {
+	details := func(tool string) string {
+		return `{"requests":[{"key":"` + tool + `_<1>","method":"elicitation/create","params":{}}],"state":{"state":"` + tool + `","keys":{}}}`
+	}
+	host := &fakeHost{answer: func(_ context.Context, op string, payload []byte) ([]byte, error) {
+		switch tool := "crm_list"; {
+		case op == OpAsk:
+			return nil, ErrSuspended
+		case strings.Contains(string(payload), "read_file"):
+			tool = "read_file"
+			fallthrough
+		default:
+			return nil, &HostError{Code: Asks, Message: "it asks", Details: []byte(details(tool))}
+		}
+	}}
+	c := call(compiled(t, codeOf(`await parallel([crm.list({}), read_file({})])`)), `{}`)
+	c.Journal = NewJournal()
+	out := runWith(t, c, host)
+	if len(out.Suspended) != 2 {
+		t.Fatalf("got %s", shown(out))
+	}
+	if got := c.Journal.AnsweredInputs(); got != nil {
+		t.Errorf("without a response: %s", got)
+	}
+	const responses = `{"read_file_<1>":{"action":"decline"}}`
+	of := slices.IndexFunc(out.Suspended, func(a Ask) bool { return strings.Contains(string(a.Payload), "read_file") })
+	if err := c.Journal.Answer(out.Suspended[of].Seq, []byte(`{"responses":`+responses+`}`)); err != nil {
+		t.Fatal(err)
+	}
+	again := reread(t, c.Journal)
+	want := []AnsweredInput{{[]byte(details("read_file")), []byte(responses)}}
+	if diff := cmp.Diff(want, again.AnsweredInputs()); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestJournal_savedState(t *testing.T) {
+	j := NewJournal()
+	for _, round := range []string{"first", "second"} {
+		outcome := j.SaveState([]byte("kept "+round), []byte(`{"requests":[]}`))
+		if len(outcome.Suspended) != 1 || string(outcome.Suspended[0].Payload) != `{"requests":[]}` {
+			t.Fatalf("%s: the call is not suspended: %+v", round, outcome)
+		}
+		if _, _, ok := j.SavedState(); ok {
+			t.Errorf("%s: it continues without a response", round)
+		}
+		encoded, err := j.MarshalBinary()
+		if err != nil {
+			t.Fatal(err)
+		}
+		j = NewJournal()
+		if err := j.UnmarshalBinary(encoded); err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Answer(outcome.Suspended[0].Seq, []byte("answered "+round)); err != nil {
+			t.Fatal(err)
+		}
+		kept, answers, ok := j.SavedState()
+		if !ok || string(kept) != "kept "+round || string(answers) != "answered "+round {
+			t.Errorf("it continues from %q with %q, %v", kept, answers, ok)
+		}
+	}
+}
+
+func TestJournal_noSavedState(t *testing.T) {
+	for name, j := range map[string]*Journal{"none": nil, "an empty one": NewJournal()} {
+		if _, _, ok := j.SavedState(); ok {
+			t.Errorf("%s has a saved state", name)
 		}
 	}
 }

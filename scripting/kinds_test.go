@@ -94,3 +94,5 @@ func TestKinds_differentHash(t *testing.T) {
 		t.Errorf("a completion that is given nothing: %v %+v", err, out)
 	}
 }
+
+func allKinds() []Kind { return []Kind{Tool, Hook, Resource, Prompt, Complete} }

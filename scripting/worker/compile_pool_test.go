@@ -372,3 +372,17 @@ func (e exitLog) Handle(_ context.Context, r slog.Record) error {
 func (e exitLog) WithAttrs([]slog.Attr) slog.Handler { return e }
 
 func (e exitLog) WithGroup(string) slog.Handler { return e }
+
+// offersSeccomp reports whether the kernel supports seccomp filters and there is one for this
+// architecture.
+func offersSeccomp(t *testing.T) bool {
+	t.Helper()
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
+		return false
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Contains(string(status), "Seccomp:")
+}

@@ -6,9 +6,9 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,13 +16,6 @@ import (
 	"github.com/mcpd/mcpd/internal/process/sandbox"
 	"github.com/mcpd/mcpd/scripting"
 )
-
-// offersSeccomp reports whether the kernel supports seccomp filters and there is one for this
-// architecture.
-func offersSeccomp(t *testing.T) bool {
-	t.Helper()
-	return strings.Contains(words(t, "self/status"), "Seccomp:") && (runtime.GOARCH == "amd64" || runtime.GOARCH == "arm64")
-}
 
 // words returns the words of a file in /proc, separated by one space.
 func words(t *testing.T, name string) string {
@@ -188,5 +181,21 @@ func TestStream_wake(t *testing.T) {
 		for _, end := range theirs {
 			_ = end.Close()
 		}
+	}
+}
+
+func init() {
+	programs["leads"] = func() error {
+		if syscall.Getpgrp() != os.Getpid() {
+			return errFrame
+		}
+		return writeFrame(os.Stdout, frameTrialDone, nil)
+	}
+}
+
+// A signal to the group of the daemon, such as Ctrl-C, must not reach worker processes.
+func TestProcess_ownGroup(t *testing.T) {
+	if err := pool(t, "leads").Try(source("return 1")); err != nil {
+		t.Error(err)
 	}
 }
