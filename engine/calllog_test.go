@@ -1,10 +1,12 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -94,4 +96,36 @@ func TestCallLog_debugOffCostsNothing(t *testing.T) {
 	if on := allocations(slog.New(slog.NewTextHandler(&logBuffer{}, &slog.HandlerOptions{Level: slog.LevelInfo}))); on > off+0.5 {
 		t.Errorf("%v allocations with a log from info on, %v without one", on, off)
 	}
+}
+
+// logBuffer is a log that a test reads while the server writes it.
+type logBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *logBuffer) Write(line []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(line)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+func (b *logBuffer) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(b, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// lineOf returns the first line of a log that says something.
+func lineOf(log, said string) string {
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, said) {
+			return line
+		}
+	}
+	return ""
 }
