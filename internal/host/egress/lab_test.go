@@ -11,9 +11,13 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/scripting"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // attempt is one line of testdata/ssrf.txt.
 type attempt struct{ code, host, url string }

@@ -12,12 +12,16 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/mcpd/mcpd/internal/base/state"
 	"github.com/mcpd/mcpd/internal/base/state/sqlite"
 	"github.com/mcpd/mcpd/internal/host/kv"
 	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/scripting"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // lab is a broker with a store and a clock.
 type lab struct {

@@ -17,8 +17,12 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/mcpd/mcpd/scripting"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // court is an authorization server, its users, and a client.
 type court struct {

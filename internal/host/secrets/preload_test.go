@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -125,4 +126,16 @@ func TestPreload_timeout(t *testing.T) {
 			t.Errorf("it shows as %q in the end", got)
 		}
 	})
+}
+
+func TestPreload_pipe(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	if err := exec.Command("mkfifo", path).Run(); err != nil {
+		t.Skip("SKIPPED: no pipe can be made here: ", err)
+	}
+	s := New(Options{})
+	s.Set([]Definition{{Name: "s", File: path}})
+	if got := s.Redact("text"); got != "text" {
+		t.Errorf("got %q", got)
+	}
 }

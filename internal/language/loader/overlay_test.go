@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"testing"
@@ -97,5 +98,34 @@ func writeOverlaid(t *testing.T, name, text string) {
 	}
 	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// replacing is a directory in which something replaces a file by a pipe after its mode was read.
+type replacing struct {
+	dir
+	t *testing.T
+}
+
+func (r replacing) Stat(name string) (fs.FileInfo, error) {
+	info, err := r.dir.Stat(name)
+	path := filepath.Join(string(r.dir), name)
+	if err := os.Remove(path); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := exec.Command("mkfifo", path).Run(); err != nil {
+		r.t.Skip(err)
+	}
+	return info, err
+}
+
+// TestContent_replacedByPipe would wait for a writer forever if the pipe was opened in blocking mode.
+func TestContent_replacedByPipe(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "a.hcl"), []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := content(replacing{dir(folder), t}, "a.hcl", 10); !errors.Is(err, errNotRegular) {
+		t.Errorf("a pipe is read: %v", err)
 	}
 }
