@@ -11,7 +11,16 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(writerPath); path != "" {
+		os.Exit(writeUntilKilled(path))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // writerPath is the environment variable that turns this test into a writer process.
 const writerPath = "MCPD_AUDIT_WRITER"

@@ -1,12 +1,16 @@
 package compose_test
 
 import (
+	"flag"
 	"fmt"
 	"maps"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/tools/txtar"
 
 	"github.com/mcpd/mcpd/internal/ops/compose"
 	"github.com/mcpd/mcpd/internal/ops/compose/samples"
@@ -69,5 +73,56 @@ func TestCompose_headListsVariables(t *testing.T) {
 	d.Secrets = append(d.Secrets, compose.Secret{Name: "again", Environment: "CRM_TOKEN"})
 	if got := samples.Written(t, d)["docker-compose.yml"]; strings.Count(got, "\n# Variables: CRM_TOKEN.\n") != 1 {
 		t.Errorf("got %.400s", got)
+	}
+}
+
+var update = flag.Bool("update", false, "write the goldens anew")
+
+func TestFiles_rfcDeployment(t *testing.T) { golden(t, "coding-env", samples.Coding()) }
+
+func TestFiles_fullDeployment(t *testing.T) { golden(t, "rich", samples.Rich()) }
+
+func TestFiles_replicas(t *testing.T) { golden(t, "fleet", samples.Fleet()) }
+
+// golden compares the files of a deployment with an archive.
+func golden(t *testing.T, name string, d compose.Deployment) {
+	t.Helper()
+	files, err := compose.Files(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive := &txtar.Archive{}
+	for _, f := range files {
+		archive.Files = append(archive.Files, txtar.File{Name: f.Name, Data: f.Content})
+	}
+	path := "testdata/" + name + ".txtar"
+	if *update {
+		if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(txtar.Format(archive))); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestDockerfile_goVersion(t *testing.T) {
+	text, err := os.ReadFile("../../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	module := regexp.MustCompile(`(?s)^module (\S+)\n.*\ngo (\d+\.\d+)`).FindSubmatch(text)
+	if module == nil {
+		t.Fatalf("go.mod has no module or no version of Go:\n%s", text)
+	}
+	recipe := samples.Written(t, samples.Coding())["Dockerfile"]
+	for _, want := range []string{fmt.Sprintf("FROM golang:%s-", module[2]), fmt.Sprintf(" %s/cmd/mcpd@", module[1])} {
+		if !strings.Contains(recipe, want) {
+			t.Errorf("the Dockerfile has no %q:\n%s", want, recipe)
+		}
 	}
 }

@@ -1,7 +1,10 @@
-package tooltest_test
+package tooltest
 
 import (
+	"encoding/json"
 	"errors"
+	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,38 +12,53 @@ import (
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/host"
 	"github.com/mcpd/mcpd/internal/language/definition"
-	"github.com/mcpd/mcpd/internal/ops/tooltest"
 )
+
+func TestParallel_panics(t *testing.T) {
+	var ran atomic.Int64
+	defer func() {
+		if cause, _ := recover().(string); !strings.Contains(cause, "broken") || ran.Load() < 1 {
+			t.Errorf("the panic is %q after %d runs", cause, ran.Load())
+		}
+	}()
+	Parallel(20, 2, func(i int) {
+		if i == 3 {
+			panic("broken")
+		}
+		ran.Add(1)
+	})
+	t.Error("no panic")
+}
 
 func TestJudge_passes(t *testing.T) {
 	text := "hello"
 	for _, test := range []struct {
 		name string
 		want definition.Expect
-		got  tooltest.Outcome
+		got  Outcome
 	}{
-		{"completion values", definition.Expect{Values: []string{"a"}}, tooltest.Outcome{Reply: []byte(`{"completion":{"values":["a"]}}`)}},
-		{"empty completion", definition.Expect{Values: []string{}}, tooltest.Outcome{Reply: []byte(`{"completion":{"values":[]}}`)}},
-		{"success only", definition.Expect{}, tooltest.Outcome{Value: []byte(`1`)}},
+		{"completion values", definition.Expect{Values: []string{"a"}}, Outcome{Reply: []byte(`{"completion":{"values":["a"]}}`)}},
+		{"empty completion", definition.Expect{Values: []string{}}, Outcome{Reply: []byte(`{"completion":{"values":[]}}`)}},
+		{"success only", definition.Expect{}, Outcome{Value: []byte(`1`)}},
 		{
 			"the order of members and the spelling of numbers do not matter",
-			definition.Expect{Output: []byte(`{"a":1,"b":[2]}`)}, tooltest.Outcome{Value: []byte(`{ "b": [2.0], "a": 1 }`)},
+			definition.Expect{Output: []byte(`{"a":1,"b":[2]}`)}, Outcome{Value: []byte(`{ "b": [2.0], "a": 1 }`)},
 		},
 		{
 			"the text is that of the text blocks", definition.Expect{Text: &text},
-			tooltest.Outcome{Value: []byte(`null`), Content: []byte(`[{"type":"image","data":""},{"type":"text","text":"hello"}]`)},
+			Outcome{Value: []byte(`null`), Content: []byte(`[{"type":"image","data":""},{"type":"text","text":"hello"}]`)},
 		},
 		{
 			"an error by its code and a part of its message", definition.Expect{Error: "INVALID_INPUT", MessageMatches: "^/id .* required$"},
-			tooltest.Outcome{Code: "INVALID_INPUT", Message: "/id is required"},
+			Outcome{Code: "INVALID_INPUT", Message: "/id is required"},
 		},
 		{
 			"a denial by its policy", definition.Expect{DeniedBy: "prod"},
-			tooltest.Outcome{Code: "POLICY_DENIED", Message: "no", DeniedBy: "prod"},
+			Outcome{Code: "POLICY_DENIED", Message: "no", DeniedBy: "prod"},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if failures := tooltest.Judge(&test.want, test.got, host.NewMocks(nil)); failures != nil {
+			if failures := Judge(&test.want, test.got, host.NewMocks(nil)); failures != nil {
 				t.Errorf("failures %q", failures)
 			}
 		})
@@ -49,12 +67,12 @@ func TestJudge_passes(t *testing.T) {
 
 func TestJudge_failures(t *testing.T) {
 	text := "hello"
-	good := tooltest.Outcome{Value: []byte(`{"a":1}`), Content: []byte(`[{"type":"text","text":"bye"}]`)}
-	denied := tooltest.Outcome{Code: "POLICY_DENIED", Message: "closed", DeniedBy: "night"}
+	good := Outcome{Value: []byte(`{"a":1}`), Content: []byte(`[{"type":"text","text":"bye"}]`)}
+	denied := Outcome{Code: "POLICY_DENIED", Message: "closed", DeniedBy: "night"}
 	for _, test := range []struct {
 		name string
 		want definition.Expect
-		got  tooltest.Outcome
+		got  Outcome
 		said []string
 	}{
 		{"wrong output", definition.Expect{Output: []byte(`{"a":2}`)}, good, []string{"the output is\n  {\n    \"a\": 1\n  }\nwant\n  {\n    \"a\": 2\n  }"}},
@@ -64,17 +82,17 @@ func TestJudge_failures(t *testing.T) {
 		{"error instead of success", definition.Expect{Text: &text}, denied, []string{"the call failed with POLICY_DENIED: closed\n(policy \"night\")"}},
 		{
 			"a script that throws where success is wanted", definition.Expect{},
-			tooltest.Outcome{Code: "EXECUTION_ERROR", Message: "boom", Cause: errors.New("boom\n    at f (a.hcl:1:2)\n    at body (a.hcl:3:4)")},
+			Outcome{Code: "EXECUTION_ERROR", Message: "boom", Cause: errors.New("boom\n    at f (a.hcl:1:2)\n    at body (a.hcl:3:4)")},
 			[]string{"the call failed with EXECUTION_ERROR: boom\nat f (a.hcl:1:2)\nat body (a.hcl:3:4)"},
 		},
 		{
 			"a policy that fails where success is wanted", definition.Expect{},
-			tooltest.Outcome{Code: "POLICY_DENIED", Message: "denied by policy", DeniedBy: "night", Cause: errors.New("a.hcl:1:2: no such key")},
+			Outcome{Code: "POLICY_DENIED", Message: "denied by policy", DeniedBy: "night", Cause: errors.New("a.hcl:1:2: no such key")},
 			[]string{"the call failed with POLICY_DENIED: denied by policy\n(policy \"night\")\na.hcl:1:2: no such key"},
 		},
 		{
 			"a cause that is the message", definition.Expect{},
-			tooltest.Outcome{Code: "EXECUTION_ERROR", Message: "boom", Cause: errors.New("boom")},
+			Outcome{Code: "EXECUTION_ERROR", Message: "boom", Cause: errors.New("boom")},
 			[]string{"the call failed with EXECUTION_ERROR: boom"},
 		},
 		{"wrong error", definition.Expect{Error: "TIMEOUT"}, denied, []string{"the error is POLICY_DENIED (closed), want TIMEOUT"}},
@@ -88,7 +106,7 @@ func TestJudge_failures(t *testing.T) {
 			},
 		},
 		{
-			"other values of a completion", definition.Expect{Values: []string{"a"}}, tooltest.Outcome{Reply: []byte(`{"completion":{"values":["a","b"]}}`)},
+			"other values of a completion", definition.Expect{Values: []string{"a"}}, Outcome{Reply: []byte(`{"completion":{"values":["a","b"]}}`)},
 			[]string{`the values are ["a" "b"], want ["a"]`},
 		},
 		{
@@ -97,7 +115,7 @@ func TestJudge_failures(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.said, tooltest.Judge(&test.want, test.got, host.NewMocks(nil))); diff != "" {
+			if diff := cmp.Diff(test.said, Judge(&test.want, test.got, host.NewMocks(nil))); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
@@ -108,7 +126,7 @@ func TestCaller_anonymous(t *testing.T) {
 	want := identity.Caller{
 		Principal: identity.Anonymous(), Agent: identity.Agent{AgentID: identity.AnonymousAgent}, Source: identity.Source{Listener: "local", Session: "test"},
 	}
-	if diff := cmp.Diff(want, tooltest.Caller(&definition.Test{})); diff != "" {
+	if diff := cmp.Diff(want, Caller(&definition.Test{})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
@@ -122,11 +140,33 @@ func TestCaller_named(t *testing.T) {
 		Agent:  identity.Agent{AgentID: "bot", Model: "m-1", Metadata: map[string]string{"team": "qa"}},
 		Source: identity.Source{Listener: "local", Session: "test"},
 	}
-	got := tooltest.Caller(&definition.Test{
+	got := Caller(&definition.Test{
 		Principal: &definition.TestPrincipal{ID: "ada", Kind: "local", Scopes: []string{"write"}, Groups: []string{"ops"}, Claims: []byte(`{"level":3}`)},
 		Agent:     &definition.TestAgent{ID: "bot", Model: "m-1", Metadata: map[string]string{"team": "qa"}},
 	})
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// A long value is written on several lines. Members keep their order, and strings cannot become
+// expressions.
+func TestValueHCL(t *testing.T) {
+	for raw, want := range map[string]string{
+		`null`:                         `null`,
+		`true`:                         `true`,
+		`-1.50e+3`:                     `-1.50e+3`,
+		`12345678901234567890`:         `12345678901234567890`,
+		`"${a} %{b} $${c} 100% $"`:     `"$${a} %%{b} $$${c} 100% $"`,
+		`"a\"b\\c\n\r\t\u0007\u202e😀"`: `"a\"b\\c\n\r\t\u0007\u202e😀"`,
+		`[]`:                           `[]`,
+		`{}`:                           `{}`,
+		`{"b":1,"a":[1,2],"odd key":{"for":null,"x-y":1}}`:                                                      `{ b = 1, a = [1, 2], "odd key" = { "for" = null, "x-y" = 1 } }`,
+		`{"long":"0123456789012345678901234567890123456789012345678901234567890","list":[1],"no":[],"none":{}}`: "{\nlong = \"0123456789012345678901234567890123456789012345678901234567890\"\nlist = [\n1,\n]\nno = []\nnone = {}\n}",
+		`{`: `null`,
+	} {
+		if diff := cmp.Diff(want, valueHCL(json.RawMessage(raw), nil)); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", raw, diff)
+		}
 	}
 }
