@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/identity"
 )
 
 func TestNewEnv_variablesMustBeObjects(t *testing.T) {
@@ -215,4 +217,32 @@ func TestEnv_concurrentUse(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// Validators match keywords by case. If policies did not, they would prune has() of an argument
+// that callers can still send.
+func TestSchema_keywordsAreCaseSensitive(t *testing.T) {
+	env, err := NewEnv(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deny := diag.WholeFile("p.hcl", "has(args.x) && args.x == 'bad'")
+	for _, schema := range []string{
+		`{"type":"object","properties":{"y":{"type":"string"}},"AdditionalProperties":false}`,
+		`{"type":"object","properties":{"y":{"type":"string"}},"additionalProperties":true,"additionalproperties":false}`,
+	} {
+		policy, problems := env.Compile(
+			Source{Name: "cap", Deny: &deny, Reason: "x is bad"},
+			Tool{Name: "t", Schema: json.RawMessage(schema)},
+		)
+		if problems.HasErrors() {
+			t.Fatalf("%s: %v", schema, problems)
+		}
+		decision := policy.Decide(t.Context(), Input{
+			Caller: identity.Caller{Principal: identity.Anonymous()}, Args: map[string]any{"x": "bad"}, Now: time.Unix(0, 0),
+		})
+		if decision.Outcome != Deny || decision.Reason != "x is bad" {
+			t.Errorf("%s: %v %q", schema, decision.Outcome, decision.Reason)
+		}
+	}
 }

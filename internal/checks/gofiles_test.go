@@ -1,6 +1,9 @@
+// Package checks tests the whole repository: imports, documents and contents of files.
+// Its tests run in the root directory.
 package checks_test
 
 import (
+	"fmt"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -10,6 +13,14 @@ import (
 	"strings"
 	"testing"
 )
+
+func TestMain(m *testing.M) {
+	if err := os.Chdir("../.."); err != nil {
+		fmt.Fprintln(os.Stderr, "enter the root folder:", err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
 
 func importsOf(t *testing.T, file string) []string {
 	t.Helper()

@@ -1,3 +1,5 @@
+// Package conformance_test runs the scenarios of the official conformance
+// suite, which supports only Streamable HTTP, over every transport.
 package conformance_test
 
 import (
@@ -11,7 +13,10 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // timeout is the timeout for operations that take milliseconds. No result
 // depends on it.

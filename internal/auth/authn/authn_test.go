@@ -6,9 +6,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 
 	"github.com/mcpd/mcpd/identity"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestAnonymous(t *testing.T) {
 	r := httptest.NewRequest("GET", "/", nil)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -191,3 +192,59 @@ var (
 	soon    = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	fixed   = Options{Now: func() time.Time { return soon.Add(-time.Minute) }}
 )
+
+func BenchmarkSeal(b *testing.B) {
+	s := benchSealer(b)
+	state := waiting()
+	state.Journal = make([]byte, 2<<10)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.Seal(state); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkOpen(b *testing.B) {
+	s := benchSealer(b)
+	state := waiting()
+	state.Journal = make([]byte, 2<<10)
+	text, err := s.Seal(state)
+	if err != nil {
+		b.Fatal(err)
+	}
+	want := Want{Owner: state.Owner, Definition: state.Definition, Arguments: state.Arguments}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.Open(text, want); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func benchSealer(b *testing.B) *Sealer {
+	store := NewMemory(fixed)
+	b.Cleanup(func() { store.Close() })
+	return NewSealer(store, fixed.Now)
+}
+
+func TestSweep_removesExpired(t *testing.T) {
+	now := soon
+	s := NewMemory(Options{Now: func() time.Time { return now }}).(*store)
+	t.Cleanup(func() { s.Close() })
+	for i := range 3*sweepBatch + 1 {
+		err := s.ChangePair("space", strconv.Itoa(i), Room{1 << 20, 1 << 40}, func(Pair, time.Time) (Pair, error) {
+			return Pair{Value: []byte("1"), Expires: now.Add(time.Second)}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	now = now.Add(time.Second)
+	if s.spaces.soonest != now.UnixMilli() {
+		t.Errorf("first expiry %d", s.spaces.soonest)
+	}
+	if err := s.Sweep(); err != nil || s.spaces.soonest != never || s.spaces.all != (Usage{}) || len(s.spaces.of) > 0 {
+		t.Errorf("remaining: %+v, %v", s.spaces.all, err)
+	}
+}

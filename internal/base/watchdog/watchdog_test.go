@@ -4,7 +4,11 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // subject wants to be checked at most most times; 0 means without end.
 type subject struct{ looks, most int }

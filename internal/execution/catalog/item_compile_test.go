@@ -1,11 +1,15 @@
 package catalog
 
 import (
+	"bytes"
 	"errors"
+	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
 
+	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/language/schema"
 )
 
@@ -70,4 +74,13 @@ func TestBuilder_listableTools(t *testing.T) {
 	build(1, "unlistable-tool")
 	files["c.hcl"] = tool("e")
 	build(1)
+}
+
+func TestLogPanics(t *testing.T) {
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	LogPanics(logger, diag.List{{Summary: "other"}, {Summary: "a panic", Range: diag.Range{File: "x.hcl"}, Stack: "goroutine 1"}})
+	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `msg="recover panic in file" at=x.hcl stack="goroutine 1"`) {
+		t.Errorf("logged %s", got)
+	}
 }

@@ -10,10 +10,14 @@ import (
 	"time"
 	"weak"
 
+	"go.uber.org/goleak"
+
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 	"github.com/mcpd/mcpd/internal/execution/gofunc"
 	"github.com/mcpd/mcpd/scripting"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // notifier records the calls of CallEnded.
 type notifier struct {

@@ -1,6 +1,7 @@
 package upstream_test
 
 import (
+	"encoding/json"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -113,5 +114,23 @@ func TestProbe_knownVariantFirst(t *testing.T) {
 	until(t, listed, func() bool { return pool.State("x").Listing != nil && pool.State("x").Since != before })
 	if asked := s.paths(); asked["GET /sse"] != 1 || asked["POST /mcp"]+asked["POST /"]+asked["GET /"] > 0 {
 		t.Errorf("next request: %v", asked)
+	}
+}
+
+// BenchmarkCall calls a tool over each transport. HTTP servers run in this process, so their
+// allocations are included.
+func BenchmarkCall(b *testing.B) {
+	for way, target := range targetsByTransport(b) {
+		b.Run(way, func(b *testing.B) {
+			l, _ := dial(b, target)
+			request := upstream.Request{Method: upstream.MethodTool, Name: "echo", Arguments: json.RawMessage(`{"a":1}`)}
+			b.ReportAllocs()
+			for b.Loop() {
+				reply, err := l.Start(b.Context(), request, nil).Next(b.Context())
+				if err != nil || reply.Result == nil {
+					b.Fatalf("%+v, %v", reply, err)
+				}
+			}
+		})
 	}
 }

@@ -9,9 +9,23 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"github.com/mcpd/mcpd/internal/base/jsonguard"
 	"github.com/mcpd/mcpd/internal/base/jsontext"
 )
+
+// Methods returns the method table of a server with tasks: whether legacy and
+// modern revisions have each method.
+func Methods() map[string][2]bool {
+	methods := map[string][2]bool{}
+	for name, m := range methodTable(true) {
+		methods[name] = [2]bool{m.eras&legacy != 0, m.eras&modern != 0}
+	}
+	return methods
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestParse_messages(t *testing.T) {
 	for _, test := range []struct {
