@@ -4,7 +4,7 @@ import * as fs from "node:fs";
 import * as path from "node:path";
 import * as vscode from "vscode";
 import { LanguageClient } from "vscode-languageclient/node";
-import { callArguments, notAnObject, type RunTests, skeleton, testArguments, type TryTool } from "./commands";
+import { callArguments, findProgram, notAnObject, type RunTests, skeleton, testArguments, type TryTool } from "./commands";
 
 const clients = new Map<string, LanguageClient>();
 
@@ -47,13 +47,25 @@ function hasFiles(folder: vscode.WorkspaceFolder): boolean {
   return settings(folder).flags.length > 0 || names.some((name) => fs.existsSync(name));
 }
 
-function settings(folder: vscode.WorkspaceFolder): { program: string; flags: string[] } {
+/** The setting mcpd.path, the program that it names, and the flags of mcpd. */
+function settings(folder: vscode.WorkspaceFolder): { name: string; program: string | undefined; flags: string[] } {
   const values = vscode.workspace.getConfiguration("mcpd", folder.uri);
-  return { program: values.get<string>("path") || "mcpd", flags: values.get<string[]>("arguments") ?? [] };
+  const name = values.get<string>("path") || "mcpd";
+  const folders = (vscode.workspace.workspaceFolders ?? []).map((one) => one.uri.fsPath);
+  return { name, program: findProgram(name, folders), flags: values.get<string[]>("arguments") ?? [] };
 }
 
+/** Says why mcpd does not start. */
+async function explain(reason: string): Promise<void> {
+  const choice = await vscode.window.showErrorMessage(`mcpd does not start: ${reason}`, "Open settings");
+  if (choice) await vscode.commands.executeCommand("workbench.action.openSettings", "mcpd.path");
+}
+
+const notFound = (name: string) => `"${name}" is neither the absolute path of a program nor a program in PATH, outside of the workspace`;
+
 async function start(folder: vscode.WorkspaceFolder): Promise<void> {
-  const { program, flags } = settings(folder);
+  const { name, program, flags } = settings(folder);
+  if (!program) return explain(notFound(name));
   const inFolder = (pattern: string) => ({ scheme: "file", pattern: { baseUri: folder.uri.toString(), pattern } });
   const client = new LanguageClient(
     `mcpd ${folder.uri.toString()}`,
@@ -68,8 +80,7 @@ async function start(folder: vscode.WorkspaceFolder): Promise<void> {
   try {
     await client.start();
   } catch {
-    const choice = await vscode.window.showErrorMessage(`mcpd does not start: is "${program}" installed?`, "Open settings");
-    if (choice) await vscode.commands.executeCommand("workbench.action.openSettings", "mcpd.path");
+    await explain(`is "${program}" installed?`);
   }
 }
 
@@ -103,8 +114,10 @@ async function run(folder: vscode.WorkspaceFolder, name: string, args: string[])
     await vscode.window.showWarningMessage("mcpd runs tests and tools only in a trusted workspace.");
     return;
   }
+  const { name: setting, program } = settings(folder);
+  if (!program) return explain(notFound(setting));
   await vscode.workspace.saveAll(false);
-  const execution = new vscode.ProcessExecution(settings(folder).program, args, { cwd: folder.uri.fsPath });
+  const execution = new vscode.ProcessExecution(program, args, { cwd: folder.uri.fsPath });
   const task = new vscode.Task({ type: "mcpd", arguments: args }, folder, name, "mcpd", execution);
   task.presentationOptions = { clear: true, panel: vscode.TaskPanelKind.Shared };
   await vscode.tasks.executeTask(task);
