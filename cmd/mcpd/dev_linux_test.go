@@ -29,7 +29,12 @@ type devTerminal struct {
 
 func startDevTerminal(t *testing.T, dir string, width, height int, variables ...string) *devTerminal {
 	t.Helper()
-	program := buildDaemon(t)
+	return startInTerminal(t, dir, width, height, []string{buildDaemon(t), "dev", "--listen", "127.0.0.1:0"}, variables...)
+}
+
+// startInTerminal starts a program on a pseudo-terminal, as the leader of its session.
+func startInTerminal(t *testing.T, dir string, width, height int, argv []string, variables ...string) *devTerminal {
+	t.Helper()
 	master, name := openTerminal(t)
 	slave, err := os.OpenFile(name, os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
@@ -39,7 +44,7 @@ func startDevTerminal(t *testing.T, dir string, width, height int, variables ...
 	t.Cleanup(func() { slave.Close() })
 	d.resize(t, width, height)
 	d.before = d.termios(t)
-	d.cmd = exec.CommandContext(t.Context(), program, "dev", "--listen", "127.0.0.1:0")
+	d.cmd = exec.CommandContext(t.Context(), argv[0], argv[1:]...)
 	d.cmd.Dir = dir
 	d.cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+t.TempDir(), "TERM=xterm", slackMark+"=1")
 	d.cmd.Env = append(d.cmd.Env, variables...)
@@ -234,20 +239,26 @@ func TestDev_console(t *testing.T) {
 	d.ended(t)
 }
 
-// A signal restores the terminal, also while the user is asked. A hangup ends mcpd dev, which
-// has no terminal then.
+// A signal restores the terminal, also while the user is asked, and before the server has started. A
+// hangup ends mcpd dev, which has no terminal then.
 func TestDev_signals(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		signal syscall.Signal
-		keys   string
-	}{"view": {syscall.SIGTERM, ""}, "dialog": {syscall.SIGINT, "c"}, "hangup": {syscall.SIGHUP, ""}} {
+		signal      syscall.Signal
+		shown, keys string
+	}{
+		"view":         {syscall.SIGTERM, "tests  1 passed", ""},
+		"dialog":       {syscall.SIGINT, "tests  1 passed", "c"},
+		"hangup":       {syscall.SIGHUP, "tests  1 passed", ""},
+		"start":        {syscall.SIGTERM, regexp.QuoteMeta(openScreen), ""},
+		"start hangup": {syscall.SIGHUP, regexp.QuoteMeta(openScreen), ""},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir, save := devDir(t)
 			save("tools.d/a.hcl", devTool, "a", 1)
 			d := startDevTerminal(t, dir, 100, 30)
-			d.await(t, "tests  1 passed")
+			d.await(t, c.shown)
 			if c.keys != "" {
 				d.press(t, c.keys)
 				d.await(t, "Tool:")
@@ -259,6 +270,87 @@ func TestDev_signals(t *testing.T) {
 			d.ended(t)
 		})
 	}
+}
+
+// SIGQUIT restores the terminal before the runtime prints the goroutines.
+func TestDev_quitSignal(t *testing.T) {
+	t.Parallel()
+	dir, save := devDir(t)
+	save("tools.d/a.hcl", devTool, "a", 1)
+	d := startDevTerminal(t, dir, 100, 30)
+	d.await(t, "tests  1 passed")
+	if err := d.cmd.Process.Signal(syscall.SIGQUIT); err != nil {
+		t.Fatal(err)
+	}
+	d.await(t, regexp.QuoteMeta(closeScreen))
+	d.await(t, "SIGQUIT: quit")
+	if err := d.cmd.Wait(); err == nil {
+		t.Error("mcpd dev exited with 0")
+	}
+	if d.termios(t) != d.before {
+		t.Error("the terminal is not as before")
+	}
+}
+
+// foreground returns the process group in the foreground of the terminal.
+func (d *devTerminal) foreground(t *testing.T) int {
+	t.Helper()
+	var group int32
+	if _, _, err := syscall.Syscall(syscall.SYS_IOCTL, d.master.Fd(), syscall.TIOCGPGRP, uintptr(unsafe.Pointer(&group))); err != 0 {
+		t.Fatal(err)
+	}
+	return int(group)
+}
+
+// A shell that stops mcpd dev has a usable terminal. The view returns with mcpd dev.
+func TestDev_stoppedByShell(t *testing.T) {
+	t.Parallel()
+	dir, save := devDir(t)
+	save("tools.d/a.hcl", devTool, "a", 1)
+	const shell = `set -m; "$0" dev --listen 127.0.0.1:0; echo has stopped; read line; echo "read $line"; fg`
+	d := startInTerminal(t, dir, 100, 30, []string{"sh", "-c", shell, buildDaemon(t)})
+	d.await(t, "tests  1 passed")
+	group := d.foreground(t)
+	if err := syscall.Kill(-group, syscall.SIGTSTP); err != nil {
+		t.Fatal(err)
+	}
+	d.await(t, regexp.QuoteMeta(closeScreen))
+	d.await(t, "has stopped")
+	if d.termios(t) != d.before {
+		t.Error("the terminal is not as before")
+	}
+	d.press(t, "a line\n")
+	d.await(t, "read a line")
+	d.await(t, regexp.QuoteMeta(openScreen))
+	d.await(t, "tests  1 passed")
+	if d.termios(t) == d.before {
+		t.Error("keys are echoed")
+	}
+	d.press(t, "q")
+	d.ended(t)
+}
+
+// A signal to continue takes the terminal again, and a signal to stop without a shell returns to the
+// view.
+func TestDev_continued(t *testing.T) {
+	t.Parallel()
+	dir, save := devDir(t)
+	save("tools.d/a.hcl", devTool, "a", 1)
+	d := startDevTerminal(t, dir, 100, 30)
+	d.await(t, "tests  1 passed")
+	d.ioctl(t, syscall.TCSETS, unsafe.Pointer(&d.before)) // as a shell does
+	for _, s := range []syscall.Signal{syscall.SIGCONT, syscall.SIGTSTP} {
+		if err := d.cmd.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+		d.await(t, regexp.QuoteMeta(openScreen))
+		d.await(t, "tests  1 passed")
+		if d.termios(t) == d.before {
+			t.Errorf("keys are echoed after %v", s)
+		}
+	}
+	d.press(t, "q")
+	d.ended(t)
 }
 
 // A dumb terminal gets lines.

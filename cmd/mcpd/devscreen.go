@@ -42,6 +42,11 @@ func (t *devScreen) open() error {
 	if t.opened || t.closed {
 		return nil
 	}
+	return t.enter()
+}
+
+// enter is open with mu held.
+func (t *devScreen) enter() error {
 	t.restore = func() error { return nil }
 	if t.env.stdinIsTerminal {
 		restore, err := t.env.raw()
@@ -60,6 +65,33 @@ func (t *devScreen) suspend() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.leave()
+}
+
+// pause suspends the view until stop returns. Nothing uses the terminal meanwhile.
+func (t *devScreen) pause(stop func()) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	opened := t.opened
+	t.leave()
+	stop()
+	if !opened {
+		return nil
+	}
+	return t.enter()
+}
+
+// resume takes the terminal again after something else has used it without a call of pause. The
+// terminal is restored to what it was before the view.
+func (t *devScreen) resume() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.opened {
+		return nil
+	}
+	restore := t.restore
+	err := t.enter()
+	t.restore = restore
+	return err
 }
 
 // close suspends the view for good. It may be called at any time, more than once, and on nil.
@@ -107,6 +139,7 @@ func (t *devScreen) draw(view func(width, height int) []string) error {
 // runView serves with a view on the terminal.
 func (d *devSession) runView() error {
 	d.screen = &devScreen{env: d.env}
+	defer d.watchTerminal()()
 	defer d.screen.close()
 	if err := d.screen.open(); err != nil {
 		return err
@@ -123,6 +156,25 @@ func (d *devSession) runView() error {
 	}()
 	d.show(ended)
 	return err
+}
+
+// watchTerminal closes the view before a signal ends the process, and leaves the terminal to the shell
+// while the process is stopped, until release is called.
+func (d *devSession) watchTerminal() (release func()) {
+	shown := func(err error) {
+		if err != nil {
+			d.quit() // the terminal has gone
+		}
+		notify(d.news)
+	}
+	return d.env.service.terminal(terminalHandlers{
+		end: func() {
+			d.screen.close()
+			d.quit()
+		},
+		pause:  func(stop func()) { shown(d.screen.pause(stop)) },
+		resume: func() { shown(d.screen.resume()) },
+	})
 }
 
 // show draws the view and handles keys until the server has ended.
@@ -177,6 +229,7 @@ func (d *devSession) keys() devKeys {
 		return k
 	}
 	go func() {
+		defer d.screen.close() // before a panic is printed
 		var buffer [1]byte
 		sequence := false // of an arrow key, for example
 		for {

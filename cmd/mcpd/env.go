@@ -95,6 +95,20 @@ type service struct {
 	// channel of the signals to reload. A second signal to stop exits the process
 	// at once, with exit code 1.
 	signals func() (ctx context.Context, reload <-chan os.Signal, stop func())
+	// terminal calls handlers on the signals that concern the terminal of a view, until release is
+	// called. A second signal to stop exits the process at once.
+	terminal func(terminalHandlers) (release func())
+}
+
+// terminalHandlers are called on the signals that concern the terminal of a view, one after the other.
+type terminalHandlers struct {
+	// end gives the terminal back for good. The process is about to end.
+	end func()
+	// pause gives the terminal back, calls stop, and takes the terminal again. stop returns when the
+	// process continues.
+	pause func(stop func())
+	// resume takes the terminal again: the process was stopped, and a shell may have used the terminal.
+	resume func()
 }
 
 // executables finds and starts other programs.
@@ -135,7 +149,7 @@ func processEnv() env {
 		streams: processStreams(),
 		vars:    variables{lookup: os.LookupEnv, list: os.Environ()},
 		process: currentProcess(started),
-		service: service{manager: manager, signals: processSignals},
+		service: service{manager: manager, signals: processSignals, terminal: watchTerminal},
 		disk: fileSystem{
 			readFile: os.ReadFile, writeFile: os.WriteFile, replaceFile: replaceFile,
 			mkdirAll: os.MkdirAll, stat: os.Stat, walk: filepath.WalkDir, remove: os.Remove,
