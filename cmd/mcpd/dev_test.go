@@ -261,6 +261,7 @@ r rerun tests   c record a call   o console   q quit   ? help`
 	}
 }
 
+// The names of properties are only names, whatever characters they have.
 func TestAskArguments_schema(t *testing.T) {
 	t.Parallel()
 	e, err := scenarioEnv(t.TempDir(), nil)
@@ -268,10 +269,12 @@ func TestAskArguments_schema(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out lockedBuffer
-	e.stdin, e.stderr = strings.NewReader("1.5\n\nO-7\n"), &out
-	schema := `{"properties":{"kilos":{"type":"number","description":"Weight\u001b[2J"},"express":true,"order":{"type":["string","null"]}}}`
-	pairs, err := askArguments(newDialog(e), json.RawMessage(schema))
-	if err != nil || strings.Join(pairs, " ") != "kilos=1.5 order=O-7" || strings.Contains(out.String(), "\x1b") || !strings.Contains(out.String(), "kilos (number): Weight") {
-		t.Errorf("%v, %v\n%s", pairs, err, out.String())
+	e.stdin, e.stderr = strings.NewReader("1.5\n\nO-7\nx=y\n2\n[1\n[1]\n"), &out
+	schema := `{"properties":{"kilos":{"type":"number","description":"Weight\u001b[2J"},"express":true,"order":{"type":["string","null"]},
+		"a=b":{"type":"string"},"\"q\"\u001b[2J\n":{"type":"integer"},"--list":{"type":"array"}}}`
+	arguments, err := askArguments(newDialog(e), json.RawMessage(schema))
+	const want = `{"\"q\"\u001b[2J\n":2,"--list":[1],"a=b":"x=y","kilos":1.5,"order":"O-7"}`
+	if err != nil || string(arguments) != want || strings.Contains(out.String(), "\x1b") || !strings.Contains(out.String(), "kilos (number): Weight") {
+		t.Errorf("%v, %s\n%s", err, arguments, out.String())
 	}
 }

@@ -48,7 +48,7 @@ func (d *devSession) recordDialog(talk *dialog) error {
 	if tool == nil {
 		return fmt.Errorf("no tool %q is served", name)
 	}
-	pairs, err := askArguments(talk, tool.Metadata().InputSchema)
+	arguments, err := askArguments(talk, tool.Metadata().InputSchema)
 	if err != nil {
 		return err
 	}
@@ -60,23 +60,25 @@ func (d *devSession) recordDialog(talk *dialog) error {
 	if typed != "" {
 		file = typed
 	}
-	f := callFlags{files: d.flags.files, record: file}
+	f := callFlags{files: d.flags.files, args: string(arguments), record: file}
 	f.files.serving = false
 	f.log = logging{level: "warn", format: "text", levelSet: func() bool { return false }}
 	if err := f.checkRecord(d.env); err != nil {
 		return err
 	}
-	return callFiles(context.Background(), d.env, &f, name, pairs)
+	return callFiles(context.Background(), d.env, &f, name, nil)
 }
 
-// askArguments asks for each property of an input schema. An empty answer leaves it out.
-func askArguments(talk *dialog, schema json.RawMessage) (pairs []string, err error) {
+// askArguments asks for each property of an input schema, and returns the object of the answers. An
+// empty answer leaves a property out.
+func askArguments(talk *dialog, schema json.RawMessage) (json.RawMessage, error) {
 	var object struct {
 		Properties json.RawMessage
 	}
 	if err := json.Unmarshal(schema, &object); err != nil {
 		return nil, fmt.Errorf("read the input schema: %w", err)
 	}
+	arguments := map[string]json.RawMessage{}
 	names, properties := inOrder(object.Properties)
 	for i, name := range names {
 		var property struct {
@@ -92,13 +94,21 @@ func askArguments(talk *dialog, schema json.RawMessage) (pairs []string, err err
 			about += ": " + property.Description
 		}
 		talk.say("  %s%s\n", shown(name), shown(about))
-		typed, err := talk.line("  >")
-		if err != nil {
-			return nil, err
-		}
-		if strings.TrimSpace(typed) != "" {
-			pairs = append(pairs, name+"="+typed)
+		for {
+			typed, err := talk.line("  >")
+			if err != nil {
+				return nil, err
+			}
+			if strings.TrimSpace(typed) == "" {
+				break
+			}
+			value, err := argument(typed, property.Type)
+			if err == nil {
+				arguments[name] = value
+				break
+			}
+			talk.say("  not valid JSON: %s\n", err)
 		}
 	}
-	return pairs, nil
+	return json.Marshal(arguments)
 }
