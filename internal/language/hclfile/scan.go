@@ -56,6 +56,39 @@ func scanTemplate(src []byte) ([]heredoc, *scanProblem) {
 	return s.run()
 }
 
+// Outline has the parts at the top level of a file, as offsets in order.
+type Outline struct {
+	// Comments are the starts of the comments that end with their line.
+	Comments []int
+	// Definitions are the blocks, and the arguments whose value is an object.
+	Definitions []Span
+}
+
+// Span is the text from Start to before End.
+type Span struct{ Start, End int }
+
+// OutlineOf returns the outline of a file, and false if the file has a syntax error that hides its parts.
+func OutlineOf(src []byte) (o Outline, ok bool) {
+	s := scanner{src: src, levels: make([]level, 1, 16), at: len(src) - len(bytes.TrimPrefix(src, []byte(byteOrderMark)))}
+	start := -1 // of the definition that has begun
+	for s.at < len(src) && s.problem == nil {
+		at, definitions := s.at, s.size.definitions
+		if len(s.levels) == 1 {
+			switch c := src[at]; {
+			case c == '#' || c == '/' && s.peek(1) == '/':
+				o.Comments = append(o.Comments, at)
+			case start < 0 && c != '/' && bytes.IndexByte([]byte(" \t\r\n"), c) < 0:
+				start = at
+			}
+		}
+		s.step()
+		if s.size.definitions > definitions && start >= 0 {
+			o.Definitions, start = append(o.Definitions, Span{start, s.at}), -1
+		}
+	}
+	return o, s.problem == nil && len(s.levels) == 1
+}
+
 func (s *scanner) run() ([]heredoc, *scanProblem) {
 	for s.at < len(s.src) && s.problem == nil {
 		s.step()

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/rogpeppe/go-internal/diff"
+
+	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
 // Merged is a tool file after an import.
@@ -45,9 +47,8 @@ const heading = `# Imported by mcpd import openapi. You can edit these blocks: a
 
 // marker is the comment above a generated block. Operations have no line ends and no spaces.
 var (
-	marker       = regexp.MustCompile(`^# mcpd import: (tool|test) ([A-Z]+ /\S*) sha256=([0-9a-f]{16})$`)
-	heredocStart = regexp.MustCompile(`<<-?([A-Za-z_][A-Za-z0-9_]*)\s*$`)
-	ofTool       = regexp.MustCompile(`^tool "([A-Za-z0-9_.-]+)" \{`)
+	marker = regexp.MustCompile(`^# mcpd import: (tool|test) ([A-Z]+ /\S*) sha256=([0-9a-f]{16})$`)
+	ofTool = regexp.MustCompile(`^tool "([A-Za-z0-9_.-]+)" \{`)
 )
 
 func digest(text string) string {
@@ -68,42 +69,58 @@ type part struct {
 // intact reports whether a generated block was not edited.
 func (p *part) intact() bool { return digest(p.text) == p.digest }
 
-// split splits a file into generated blocks and other text, which together are the file. A block
-// ends with the first brace at the start of a line outside of a heredoc, or before the next marker.
+// split splits a file into generated blocks and other text, which together are the file. A generated
+// block has a marker above it. It ends with the line of its last brace, or before the next marker. A
+// blank line below a marker means that the block was deleted. A file with a syntax error is other text.
 func split(file string) (parts []part) {
-	var tag string // of the heredoc that is open
-	inside := false
-	for line := range strings.Lines(file) {
-		bare := strings.TrimRight(line, "\r\n")
-		if tag == "" {
-			if m := marker.FindStringSubmatch(bare); m != nil {
-				parts = append(parts, part{kind: m[1], key: m[2], digest: m[3], mark: line})
-				inside = true
-				continue
-			}
+	rest := 0 // start of the text that is in no part yet
+	other := func(end int) {
+		if rest < end {
+			parts = append(parts, part{text: file[rest:end]})
 		}
-		if !inside && (len(parts) == 0 || parts[len(parts)-1].kind != "") {
-			parts = append(parts, part{})
-		}
-		last := &parts[len(parts)-1]
-		if inside && last.text == "" && tag == "" && strings.TrimSpace(bare) == "" {
-			inside = false // the block was deleted
-			parts = append(parts, part{text: line})
-			continue
-		}
-		last.text += line
-		switch {
-		case tag != "":
-			if strings.TrimSpace(bare) == tag {
-				tag = ""
-			}
-		case heredocStart.MatchString(bare):
-			tag = heredocStart.FindStringSubmatch(bare)[1]
-		case bare == "}":
-			inside = false
+		rest = end
+	}
+	outline, ok := hclfile.OutlineOf([]byte(file))
+	if !ok {
+		outline = hclfile.Outline{}
+	}
+	var marks [][]string // the submatches of the markers, and where they start
+	var starts []int
+	for _, at := range outline.Comments {
+		line, _, _ := strings.Cut(file[at:], "\n")
+		if m := marker.FindStringSubmatch(strings.TrimRight(line, "\r")); m != nil && (at == 0 || file[at-1] == '\n') {
+			marks, starts = append(marks, m), append(starts, at)
 		}
 	}
+	definitions := outline.Definitions
+	for i, m := range marks {
+		other(starts[i])
+		begin, end := afterLine(file, starts[i]), len(file)
+		if i+1 < len(starts) {
+			end = starts[i+1]
+		}
+		for len(definitions) > 0 && definitions[0].Start < begin {
+			definitions = definitions[1:]
+		}
+		if len(definitions) > 0 && definitions[0].Start < end {
+			end = afterLine(file, definitions[0].End)
+		}
+		if strings.TrimSpace(file[begin:afterLine(file, begin)]) == "" {
+			end = begin
+		}
+		parts = append(parts, part{kind: m[1], key: m[2], digest: m[3], mark: file[starts[i]:begin], text: file[begin:end]})
+		rest = end
+	}
+	other(len(file))
 	return parts
+}
+
+// afterLine returns the start of the line after an offset.
+func afterLine(text string, at int) int {
+	if i := strings.IndexByte(text[at:], '\n'); i >= 0 {
+		return at + i + 1
+	}
+	return len(text)
 }
 
 // Earlier returns the names of the tools in an imported file, by operation. It returns nil if the

@@ -1,7 +1,6 @@
 package openapi
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -451,19 +450,48 @@ func TestMerge_deletedBlock(t *testing.T) {
 	}
 }
 
-// A marker inside of a heredoc is text.
-func TestSplit_heredoc(t *testing.T) {
-	file := "# mcpd import: tool GET /a sha256=0123456789abcdef\ntool \"a\" {\n  run = <<JS\n}\n# mcpd import: tool GET /b sha256=0123456789abcdef\nJS\n}\nrest\n"
-	parts := split(file)
-	if len(parts) != 2 || parts[0].key != "GET /a" || parts[1].text != "rest\n" {
+// Markers and braces count only at the top level of the file, outside of heredocs, strings and comments.
+func TestSplit_topLevel(t *testing.T) {
+	const mark, other = "# mcpd import: tool GET /a sha256=0123456789abcdef\n", "# mcpd import: tool GET /b sha256=0123456789abcdef\n"
+	for _, row := range []struct{ name, block string }{
+		{"heredoc", "tool \"a\" {\n  run = <<JS\n}\n" + other + "JS\n}\n"},
+		{"flush heredoc", "tool \"a\" {\n  run = <<-JS\n}\n" + other + "  JS\n}\n"},
+		{"comment like a heredoc", "tool \"a\" {\n  # write <<EOF\n  run = \"1\" // or <<JS\n}\n"},
+		{"comment like a heredoc above", "# see <<EOF\ntool \"a\" {\n  run = \"1\"\n}\n"},
+		{"string like a heredoc", "tool \"a\" {\n  description = \"ends with <<\\\"EOF\"\n  run = \"<<JS\" # <<JS\n}\n"},
+		{"text like a heredoc in a heredoc", "tool \"a\" {\n  run = <<JS\nconst text = `<<EOF\n}\n` + 1 <<EOF\nJS\n}\n"},
+		{"template in a heredoc", "tool \"a\" {\n  description = <<TEXT\n${upper(<<IN\n}\nIN\n)}\n}\nTEXT\n}\n"},
+		{"long comment", "tool \"a\" {\n/*\n}\n" + other + "*/\n  run = \"1\"\n}\n"},
+		{"long comment above", "/*\n}\n" + other + "*/\ntool \"a\" {\n}\n"},
+		{"closing comment", "tool \"a\" {\n} # <<EOF\n"},
+		{"nested braces", "tool \"a\" {\n  input \"x\" {\n}\n  run = \"1\"\n}\n"},
+		{"one line", "tool \"a\" { run = \"1\" }\n"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			for _, end := range []string{"\n", "\r\n"} {
+				file := strings.ReplaceAll("# heading\n\n"+mark+row.block+"# mine\npolicy \"p\" {\n}\n"+other+"\nrest \"x\" {}", "\n", end)
+				parts := split(file)
+				var keys, all string
+				for _, p := range parts {
+					keys += p.key + ";"
+					all += p.mark + p.text
+				}
+				if keys != ";GET /a;;GET /b;;" || all != file {
+					t.Fatalf("parts %q: %q", keys, parts)
+				}
+				if want := strings.ReplaceAll(row.block, "\n", end); parts[1].text != want || parts[3].text != "" {
+					t.Errorf("blocks %q and %q, want %q", parts[1].text, parts[3].text, want)
+				}
+			}
+		})
+	}
+}
+
+// A file that mcpd cannot load is not split.
+func TestSplit_syntaxError(t *testing.T) {
+	file := "# mcpd import: tool GET /a sha256=0123456789abcdef\ntool \"a\" {\n"
+	if parts := split(file); len(parts) != 1 || parts[0].kind != "" || parts[0].text != file {
 		t.Errorf("%+v", parts)
-	}
-	var all bytes.Buffer
-	for _, p := range parts {
-		all.WriteString(p.mark + p.text)
-	}
-	if all.String() != file {
-		t.Errorf("got %q", all.String())
 	}
 }
 
