@@ -8,12 +8,14 @@ import (
 	"io/fs"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/internal/language/privdiff"
 	"github.com/mcpd/mcpd/internal/ops/openapi"
@@ -176,7 +178,7 @@ func newImportOpenAPI(e env) *cobra.Command {
 		Long: `Openapi reads an OpenAPI 3.0 or 3.1 document, as JSON or YAML; SPEC is a file, or - for standard
 input. It writes a tool and a test for each selected operation to NAME.hcl in the tools
 directory, and the secrets that they need to mcpd.hcl. It first prints the permissions that
-this adds, and asks.
+this adds and the hosts that get secrets, and asks.
 
 A second import updates the blocks without edits, and keeps the others.`,
 		Example: `  mcpd import openapi petstore.yaml
@@ -247,7 +249,7 @@ func (f *openAPIFlags) run(ctx context.Context, e env, source string) error {
 	if err != nil {
 		return err
 	}
-	return f.finish(e, merged, privdiff.Compare(was, is), tools, config)
+	return f.finish(e, merged, privdiff.Compare(was, is), secretLines(was, is, generated.Secrets), tools, config)
 }
 
 // maxToolFile is the maximum size of a tool file.
@@ -310,6 +312,32 @@ func missingSecrets(was privdiff.Snapshot, secrets []openapi.Secret, separate bo
 	return []byte(b.String())
 }
 
+// secretLines describe the secrets of the tools: where each comes from, and the hosts that get it.
+func secretLines(was, is privdiff.Snapshot, secrets []openapi.Secret) (lines []string) {
+	for _, s := range secrets {
+		named := func(known definition.Secret) bool { return known.Name == s.Name }
+		what := "existing"
+		if !slices.ContainsFunc(was.Config.Secrets, named) {
+			what = "new"
+		}
+		from := "a source of its own"
+		if i := slices.IndexFunc(is.Config.Secrets, named); i >= 0 {
+			switch known := is.Config.Secrets[i]; {
+			case known.Env != "":
+				from = "environment variable " + known.Env
+			case known.File != "":
+				from = "file " + known.File
+			case known.Command != nil:
+				from = "a program"
+			case known.OAuth != nil:
+				from = "OAuth"
+			}
+		}
+		lines = append(lines, fmt.Sprintf("%s secret %q, from %s, is sent to %s", what, s.Name, from, strings.Join(s.Hosts, ", ")))
+	}
+	return lines
+}
+
 // maxSkipped is the number of skipped operations that are printed.
 const maxSkipped = 50
 
@@ -328,7 +356,7 @@ func printSkipped(e env, skipped []openapi.Skipped) {
 }
 
 // finish shows the changes, asks, and writes the files.
-func (f *openAPIFlags) finish(e env, merged openapi.Merged, changes []privdiff.Change, tools, config candidate) error {
+func (f *openAPIFlags) finish(e env, merged openapi.Merged, changes []privdiff.Change, secrets []string, tools, config candidate) error {
 	for _, kept := range merged.Kept {
 		what := "edited, kept: " + kept.Block
 		switch {
@@ -345,6 +373,11 @@ func (f *openAPIFlags) finish(e env, merged openapi.Merged, changes []privdiff.C
 	}
 	if err := (&diffFlags{}).print(e, changes); err != nil {
 		return err
+	}
+	for _, line := range secrets {
+		if _, err := fmt.Fprintln(e.stdout, sanitize(line)); err != nil {
+			return err
+		}
 	}
 	if len(merged.Updated) > 0 {
 		text := openapi.Diff(tools.path, tools.before, tools.after)

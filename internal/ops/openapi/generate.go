@@ -63,6 +63,8 @@ type Secret struct {
 	Name, Variable string
 	// Reveal means that scripts read it: it is sent in the query.
 	Reveal bool
+	// Hosts are the hosts that get it, sorted, with ports.
+	Hosts []string
 }
 
 // Skipped is an operation without a tool, or a tool without a test.
@@ -196,14 +198,23 @@ func (g *generator) tool(op *spec.Operation, name string) (Tool, error) {
 	if err := checkTool(tool, secrets); err != nil {
 		return Tool{}, err
 	}
+	g.needSecrets(secrets, at.host)
+	return tool, nil
+}
+
+// needSecrets records the secrets of a tool that are sent to a host.
+func (g *generator) needSecrets(secrets []Secret, host string) {
 	for _, s := range secrets {
-		if i := slices.IndexFunc(g.out.Secrets, func(known Secret) bool { return known.Name == s.Name }); i < 0 {
-			g.out.Secrets = append(g.out.Secrets, s)
-		} else if s.Reveal {
-			g.out.Secrets[i].Reveal = true
+		i := slices.IndexFunc(g.out.Secrets, func(known Secret) bool { return known.Name == s.Name })
+		if i < 0 {
+			i, g.out.Secrets = len(g.out.Secrets), append(g.out.Secrets, s)
+		}
+		all := &g.out.Secrets[i]
+		all.Reveal = all.Reveal || s.Reveal
+		if at, known := slices.BinarySearch(all.Hosts, host); !known {
+			all.Hosts = slices.Insert(all.Hosts, at, host)
 		}
 	}
-	return tool, nil
 }
 
 // formatted formats a block like mcpd fmt.
@@ -297,7 +308,7 @@ func (g *generator) credentials(op *spec.Operation) (all []credential, secrets [
 	}
 	need := func(suffix string, reveal bool) string {
 		name := short(g.options.Name+"_"+suffix, maxTool)
-		secrets = append(secrets, Secret{name, strings.ToUpper(name), reveal})
+		secrets = append(secrets, Secret{Name: name, Variable: strings.ToUpper(name), Reveal: reveal})
 		return name
 	}
 	headers := map[string]bool{}
