@@ -226,12 +226,15 @@ func (f *openAPIFlags) run(ctx context.Context, e env, source string) error {
 	if err != nil {
 		return err
 	}
-	f.options.Name = f.name
+	f.options.Name, f.options.MaxText = f.name, maxToolFile
 	f.options.Earlier = openapi.Earlier(string(tools.before))
 	if tools.existed && f.options.Earlier == nil {
 		return usageError("%s is not the file of an import; choose another name with --name", tools.path)
 	}
 	generated, err := openapi.Generate(document, f.options)
+	if errors.Is(err, openapi.ErrTooLarge) {
+		return tooLargeImport()
+	}
 	if err != nil {
 		return findingsError("%v", err)
 	}
@@ -241,7 +244,7 @@ func (f *openAPIFlags) run(ctx context.Context, e env, source string) error {
 		return findingsError("no operation was selected that a tool can serve")
 	}
 	if len(merged.Text) > maxToolFile {
-		return findingsError("the tools take more than 1 MiB; import a part of them with --tag, --path or --method, and the others with another --name")
+		return tooLargeImport()
 	}
 	tools.after = []byte(merged.Text)
 	config.after = append(config.after, missingSecrets(was, generated.Secrets, len(config.before) > 0)...)
@@ -254,6 +257,10 @@ func (f *openAPIFlags) run(ctx context.Context, e env, source string) error {
 
 // maxToolFile is the maximum size of a tool file.
 const maxToolFile = 1 << 20
+
+func tooLargeImport() error {
+	return findingsError("%v; import a part of them with --tag, --path or --method, and the others with another --name", openapi.ErrTooLarge)
+}
 
 // read reads the document, and derives the name of the import from its file.
 func (f *openAPIFlags) read(e env, source string) (*spec.Document, error) {

@@ -16,8 +16,11 @@ const maxExample = 4 << 10
 
 // fitting returns the first candidate that a schema accepts, or else a value made from the schema.
 // ok is false if that does not fit either, for example because of a pattern.
-func fitting(s *yaml.Map, candidates ...any) (value any, ok bool) {
-	compiled, _ := schema.Compile(appendJSON(nil, s), diag.Range{}, nil)
+func (c *schemas) fitting(s *yaml.Map, candidates ...any) (value any, ok bool) {
+	compiled := c.compiled[s]
+	if compiled == nil {
+		compiled, _ = schema.Compile(appendJSON(nil, s), diag.Range{}, nil)
+	}
 	if compiled == nil {
 		return nil, false
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/base/yaml"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/schema"
 	"github.com/mcpd/mcpd/internal/ops/openapi/spec"
 	"github.com/mcpd/mcpd/internal/ops/tooltest"
 )
@@ -36,8 +37,11 @@ type Options struct {
 	// Bearer sends a bearer token where the document asks for no credential.
 	Bearer                             bool
 	Tags, Paths, Methods, OperationIDs []string
-	// Earlier are the names of tools of an earlier import, by [spec.Operation.Key].
-	Earlier map[string]string
+	// Earlier are the tools of an earlier import, by [spec.Operation.Key].
+	Earlier map[string]EarlierTool
+	// MaxText bounds the text of all tools and tests, in bytes. Tools that the author owns do not
+	// count. Zero means no bound.
+	MaxText int
 }
 
 // Generated are the blocks of a document.
@@ -77,14 +81,23 @@ type Skipped struct {
 // errTooComplex ends an import whose schemas refer to each other too often.
 var errTooComplex = errors.New("the schemas of the document are too complex; select fewer operations with --tag, --path, --method or --operation")
 
+// ErrTooLarge ends an import whose text exceeds MaxText.
+var ErrTooLarge = errors.New("the tools take more than 1 MiB")
+
 // Generate makes the tools of a document.
-func Generate(d *spec.Document, o Options) (*Generated, error) {
+func Generate(d *spec.Document, o Options) (*Generated, error) { return newGenerator(d, o).generate() }
+
+func newGenerator(d *spec.Document, o Options) *generator {
+	return &generator{options: o, schemas: schemas{document: d, maxWork: maxWork}, out: &Generated{All: map[string]bool{}}}
+}
+
+func (g *generator) generate() (*Generated, error) {
+	d, o := g.schemas.document, g.options
 	if o.Server != "" {
 		if _, err := parseEndpoint(o.Server, true); err != nil {
 			return nil, fmt.Errorf("--server: %w", err)
 		}
 	}
-	g := &generator{options: o, schemas: schemas{document: d}, out: &Generated{All: map[string]bool{}}}
 	var selected []*spec.Operation
 	var keys, wanted []string
 	for _, op := range d.Operations {
@@ -101,7 +114,7 @@ func Generate(d *spec.Document, o Options) (*Generated, error) {
 	names := toolNames(keys, wanted, o.Prefix, o.Earlier)
 	for i, op := range selected {
 		tool, err := g.tool(op, names[i])
-		if g.schemas.work > maxWork {
+		if g.schemas.work > g.schemas.maxWork {
 			return nil, errTooComplex
 		}
 		if err != nil {
@@ -109,6 +122,12 @@ func Generate(d *spec.Document, o Options) (*Generated, error) {
 			continue
 		}
 		g.out.Tools = append(g.out.Tools, tool)
+		if !o.Earlier[op.Key()].Owned {
+			g.text += len(tool.Text) + len(tool.Test)
+		}
+		if o.MaxText > 0 && g.text > o.MaxText {
+			return nil, ErrTooLarge
+		}
 	}
 	return g.out, nil
 }
@@ -142,6 +161,7 @@ func matches(glob, name string) bool {
 type generator struct {
 	options Options
 	schemas schemas
+	text    int // bytes of the tools and tests
 	out     *Generated
 }
 
@@ -156,6 +176,7 @@ func (g *generator) tool(op *spec.Operation, name string) (Tool, error) {
 	if err != nil {
 		return Tool{}, err
 	}
+	g.schemas.compiled = map[*yaml.Map]*schema.Schema{}
 	r := &request{schemas: &g.schemas, op: op, taken: map[string]bool{}, helpers: map[string]bool{}, exampleValues: &yaml.Map{}}
 	if err := r.parameters(at); err != nil {
 		return Tool{}, errors.New(words(err.Error(), maxNote))

@@ -123,22 +123,32 @@ func afterLine(text string, at int) int {
 	return len(text)
 }
 
-// Earlier returns the names of the tools in an imported file, by operation. It returns nil if the
-// file has no block of an import.
-func Earlier(file string) map[string]string {
-	var names map[string]string
+// EarlierTool is a tool of an earlier import.
+type EarlierTool struct {
+	Name string // "" if the author deleted the tool
+	// Owned means that the author edited or deleted the tool or its test.
+	Owned bool
+}
+
+// Earlier returns the tools in an imported file, by operation. It returns nil if the file has no block
+// of an import.
+func Earlier(file string) map[string]EarlierTool {
+	var tools map[string]EarlierTool
 	for _, p := range split(file) {
 		if p.kind == "" {
 			continue
 		}
-		if names == nil {
-			names = map[string]string{}
+		if tools == nil {
+			tools = map[string]EarlierTool{}
 		}
+		tool := tools[p.key]
 		if m := ofTool.FindStringSubmatch(p.text); m != nil {
-			names[p.key] = m[1]
+			tool.Name = m[1]
 		}
+		tool.Owned = tool.Owned || !p.intact()
+		tools[p.key] = tool
 	}
-	return names
+	return tools
 }
 
 // Merge puts generated blocks into the file of an earlier import; file is empty for the first one.

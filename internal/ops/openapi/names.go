@@ -93,14 +93,14 @@ func identifier(name, suffix string, taken map[string]bool) string {
 }
 
 // toolNames gives each operation a name. Names of an earlier import stay.
-func toolNames(keys, wanted []string, prefix string, earlier map[string]string) []string {
+func toolNames(keys, wanted []string, prefix string, earlier map[string]EarlierTool) []string {
 	names := make([]string, len(keys))
 	taken := map[string]bool{}
-	for _, name := range earlier {
-		taken[name] = true
+	for _, tool := range earlier {
+		taken[tool.Name] = true
 	}
 	for i, key := range keys {
-		if names[i] = earlier[key]; names[i] != "" {
+		if names[i] = earlier[key].Name; names[i] != "" {
 			continue
 		}
 		base := snake(wanted[i])

@@ -236,6 +236,7 @@ func TestGenerate_bounds(t *testing.T) {
 	}
 }
 
+// Most rows have a twentieth of the work that the bound allows, and a twentieth of the bound.
 func TestGenerate_tooComplex(t *testing.T) {
 	reference := map[string]any{"$ref": "#/components/schemas/s0"}
 	repeat := func(n int, one func(i int) any) []any {
@@ -253,11 +254,12 @@ func TestGenerate_tooComplex(t *testing.T) {
 	for name, row := range map[string]struct {
 		schemas    map[string]any
 		operations int
+		bound      int
 	}{
-		"nested":   {nested, 4000},
-		"required": {map[string]any{"s0": map[string]any{"required": repeat(100_000, func(i int) any { return fmt.Sprint("r", min(i, 999)) })}}, 20},
-		"patterns": {map[string]any{"s0": map[string]any{"type": "string", "pattern": "(?i)" + strings.Repeat(`[^\pL\pM]`, 110)}}, 600},
-		"enums":    {map[string]any{"s0": map[string]any{"enum": repeat(200, func(i int) any { return fmt.Sprint("value ", i) })}}, 300},
+		"nested":   {nested, 200, maxWork / 20},
+		"required": {map[string]any{"s0": map[string]any{"required": repeat(100_000, func(i int) any { return fmt.Sprint("r", min(i, 999)) })}}, 20, maxWork},
+		"patterns": {map[string]any{"s0": map[string]any{"type": "string", "pattern": "(?i)" + strings.Repeat(`[^\pL\pM]`, 110)}}, 30, maxWork / 20},
+		"enums":    {map[string]any{"s0": map[string]any{"enum": repeat(200, func(i int) any { return fmt.Sprint("value ", i) })}}, 15, maxWork / 20},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := document(func(r, o map[string]any) {
@@ -266,7 +268,7 @@ func TestGenerate_tooComplex(t *testing.T) {
 					paths[fmt.Sprintf("/p%d/{id}", i)] = map[string]any{"get": o}
 				}
 				schema := reference
-				if row.operations < 1000 {
+				if name != "nested" {
 					members := map[string]any{}
 					for i := range 20 {
 						members[fmt.Sprint("m", i)] = reference
@@ -280,10 +282,49 @@ func TestGenerate_tooComplex(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Generate(d, Options{Name: "api"}); err != errTooComplex {
+			g := newGenerator(d, Options{Name: "api"})
+			if g.schemas.maxWork != maxWork {
+				t.Errorf("the bound is %d", g.schemas.maxWork)
+			}
+			g.schemas.maxWork = row.bound
+			if _, err := g.generate(); err != errTooComplex {
 				t.Errorf("got %v", err)
 			}
+			if most := row.bound + row.bound/5; g.schemas.work > most {
+				t.Errorf("%d subschemas were read", g.schemas.work)
+			}
 		})
+	}
+}
+
+// An import ends as soon as its text exceeds the bound.
+func TestGenerate_tooLarge(t *testing.T) {
+	text := document(func(r, o map[string]any) {
+		paths := map[string]any{}
+		for i := range 100 {
+			paths[fmt.Sprintf("/p%02d/{id}", i)] = map[string]any{"get": o}
+		}
+		r["paths"] = paths
+	})
+	d, err := spec.Read(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := newGenerator(d, Options{Name: "api", MaxText: 10_000})
+	if _, err := g.generate(); err != ErrTooLarge || len(g.out.Tools) < 2 || len(g.out.Tools) > 20 {
+		t.Errorf("%v after %d tools", err, len(g.out.Tools))
+	}
+	first := g.out.Tools[0]
+	earlier := Earlier(Merge("", &Generated{Tools: g.out.Tools[:2]}).Text)
+	if len(earlier) != 2 || earlier[first.Key] != (EarlierTool{Name: first.Name}) {
+		t.Errorf("earlier tools %v", earlier)
+	}
+	owned := map[string]EarlierTool{}
+	for key := range g.out.All {
+		owned[key] = EarlierTool{Owned: true}
+	}
+	if _, err := Generate(d, Options{Name: "api", MaxText: 10_000, Earlier: owned}); err != nil {
+		t.Errorf("tools of the author count: %v", err)
 	}
 }
 
@@ -370,7 +411,7 @@ func TestToolNames(t *testing.T) {
 	if names[0] != "get" || names[1] != "get_"+hashOf("GET /b") || names[2] != "get_c" {
 		t.Errorf("%v", names)
 	}
-	earlier := map[string]string{"GET /b": names[1], "GET /c": "mine"}
+	earlier := map[string]EarlierTool{"GET /a": {Owned: true}, "GET /b": {Name: names[1]}, "GET /c": {Name: "mine", Owned: true}}
 	if again := toolNames(keys[1:], wanted[1:], "", earlier); again[0] != names[1] || again[1] != "mine" {
 		t.Errorf("names change: %v", again)
 	}

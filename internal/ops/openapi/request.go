@@ -18,8 +18,9 @@ type input struct {
 	name     string
 	schema   *yaml.Map
 	required bool
-	// candidates are values for a test, the best first.
-	candidates []any
+	// example is a value for a test, if hasExample.
+	example    any
+	hasExample bool
 }
 
 // request writes the part of a script that sends a request, and computes the request of its test.
@@ -51,26 +52,28 @@ func quote(s string) string {
 }
 
 // add adds an input and returns its expression, and its value in the test; ok is false if the test
-// leaves it out.
+// leaves it out. The candidates are values for the test, the best first.
 func (r *request) add(name, suffix string, s *yaml.Map, required bool, candidates ...any) (expression string, example any, ok bool) {
-	in := input{name: identifier(name, suffix, r.taken), schema: s, required: required, candidates: candidates}
+	in := input{name: identifier(name, suffix, r.taken), schema: s, required: required}
+	in.example, in.hasExample = r.schemas.fitting(s, candidates...)
 	r.inputs = append(r.inputs, in)
-	if required {
-		if example, ok = fitting(s, candidates...); ok {
-			set(r.exampleValues, in.name, example)
-		} else {
-			r.untestable = in.name
-		}
+	switch {
+	case !required:
+		return "input." + in.name, nil, false
+	case in.hasExample:
+		set(r.exampleValues, in.name, in.example)
+	default:
+		r.untestable = in.name
 	}
-	return "input." + in.name, example, ok
+	return "input." + in.name, in.example, in.hasExample
 }
 
 // allExamples returns an example of each input that has one.
 func (r *request) allExamples() *yaml.Map {
 	all := &yaml.Map{}
 	for _, in := range r.inputs {
-		if example, ok := fitting(in.schema, in.candidates...); ok {
-			set(all, in.name, example)
+		if in.hasExample {
+			set(all, in.name, in.example)
 		}
 	}
 	return all

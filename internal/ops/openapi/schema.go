@@ -35,6 +35,9 @@ var formats = strings.Fields("date date-time time duration email idn-email hostn
 type schemas struct {
 	document *spec.Document
 	work     int // subschemas that were read
+	maxWork  int
+	// compiled are the compiled results of convert for the current tool.
+	compiled map[*yaml.Map]*schema.Schema
 	// response drops what a server may not observe: enums, formats and bounds.
 	response bool
 	depth    int      // levels that are left
@@ -52,11 +55,15 @@ func (c *schemas) convert(v any, response bool) any {
 	for levels := maxLevels; levels > 0; levels -= 2 {
 		c.response, c.depth, c.nodes, c.within = response, levels, 0, nil
 		converted := c.schema(v)
+		if c.work > c.maxWork {
+			break // the import ends
+		}
 		raw := appendJSON(nil, converted)
 		if len(raw) > limit || c.nodes > maxSchemaNodes {
 			continue
 		}
 		if compiled, _ := schema.Compile(raw, diag.Range{}, nil); compiled != nil {
+			c.compiled[converted] = compiled
 			return converted
 		}
 	}
@@ -84,7 +91,7 @@ func drop(m *yaml.Map, name string) {
 func (c *schemas) schema(v any) *yaml.Map {
 	c.nodes++
 	c.work++
-	if c.depth == 0 || c.nodes > maxSchemaNodes || c.work > maxWork {
+	if c.depth == 0 || c.nodes > maxSchemaNodes || c.work > c.maxWork {
 		return anything()
 	}
 	c.depth--

@@ -142,7 +142,7 @@ return { status: response.status, body };`
 func (r *request) jsonAnswer(a *answer, response spec.Response) {
 	s, _ := r.schemas.convert(response.Schema, true).(*yaml.Map)
 	a.output, a.result, a.mock.json = s, "return response.json();", true
-	example, ok := fitting(s, append([]any{response.Example}, r.exampleOf(response.Schema)...)...)
+	example, ok := r.schemas.fitting(s, append([]any{response.Example}, r.exampleOf(response.Schema)...)...)
 	a.mock.text, a.mock.ok = pretty(example), ok
 	if spec.Member(s, "type") != "object" {
 		a.output, a.result = object("result", s), "return { result: response.json() };"
