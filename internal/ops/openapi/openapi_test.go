@@ -380,6 +380,9 @@ func TestParsePlace(t *testing.T) {
 		{"https://a.example.com/*", "", "", "unsupported characters"},
 		{"https://a.example.com/../x", "", "", "unsupported characters"},
 		{"https://a.example.com/%2e%2e", "", "", "unsupported characters"},
+		{"https://0177.0.0.1", "", "", "malformed"},
+		{"https://2130706433", "", "", "malformed"},
+		{"https://127.0.0x1", "", "", "malformed"},
 		{"https://a_b.example.com", "", "", "malformed"},
 	} {
 		t.Run(row.url, func(t *testing.T) {
@@ -391,6 +394,23 @@ func TestParsePlace(t *testing.T) {
 				t.Errorf("from the document: %v, want %q", err, row.document)
 			}
 		})
+	}
+}
+
+// Names and values cannot hide characters from the reader of a tool file.
+func TestQuote_invisible(t *testing.T) {
+	const text, want = "a\u202eb\u200b\u0085\x7f\U000e0041é😀", `"a\u202eb\u200b\u0085\u007f\udb40\udc41é😀"`
+	var back string
+	if got := quote(text); got != want || json.Unmarshal([]byte(got), &back) != nil || back != text {
+		t.Errorf("got %s, want %s; read back %q", got, want, back)
+	}
+}
+
+func TestStringify(t *testing.T) {
+	for text, want := range map[string]string{`<a> & "b"`: `"<a> & \"b\""`, "${x}\u2028\u202e\n": "\"${x}\u2028\u202e\\n\"", `\u2028\`: `"\\u2028\\"`} {
+		if got := stringify(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
 	}
 }
 

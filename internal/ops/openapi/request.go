@@ -1,7 +1,6 @@
 package openapi
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -44,12 +43,6 @@ type request struct {
 }
 
 type pair struct{ name, value string }
-
-// quote returns a string literal of JavaScript on one line.
-func quote(s string) string {
-	quoted, _ := json.Marshal(s) // a string always encodes
-	return string(quoted)
-}
 
 // add adds an input and returns its expression, and its value in the test; ok is false if the test
 // leaves it out. The candidates are values for the test, the best first.
@@ -179,7 +172,7 @@ func (r *request) queryParameter(p spec.Parameter) error {
 	case p.JSON:
 		r.query = append(r.query, fmt.Sprintf("if (%s !== undefined) query.append(%s, JSON.stringify(%[1]s));", expression, name))
 		if ok {
-			r.exampleQuery = append(r.exampleQuery, pair{p.Name, string(appendJSON(nil, example))})
+			r.exampleQuery = append(r.exampleQuery, pair{p.Name, stringify(example)})
 		}
 		return nil
 	case p.Style == "deepObject":

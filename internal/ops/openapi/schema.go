@@ -1,11 +1,15 @@
 package openapi
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf16"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/base/safetext"
@@ -417,8 +421,11 @@ func words(text string, limit int) string {
 }
 
 // appendJSON appends the JSON of a value of the document. No $ is followed by a brace, so that the
-// JSON can be the text of a heredoc.
-func appendJSON(out []byte, v any) []byte {
+// JSON can be the text of a heredoc, and invisible characters are escaped.
+func appendJSON(out []byte, v any) []byte { return appendValue(out, v, appendHeredoc) }
+
+// appendValue appends the JSON of a value, with strings as text appends them.
+func appendValue(out []byte, v any, text func(out []byte, s string) []byte) []byte {
 	switch v := v.(type) {
 	case *yaml.Map:
 		out = append(out, '{')
@@ -426,8 +433,8 @@ func appendJSON(out []byte, v any) []byte {
 			if i > 0 {
 				out = append(out, ',')
 			}
-			out = append(appendJSON(out, name), ':')
-			out = appendJSON(out, v.Values[i])
+			out = append(text(out, name), ':')
+			out = appendValue(out, v.Values[i], text)
 		}
 		return append(out, '}')
 	case []any:
@@ -436,7 +443,7 @@ func appendJSON(out []byte, v any) []byte {
 			if i > 0 {
 				out = append(out, ',')
 			}
-			out = appendJSON(out, item)
+			out = appendValue(out, item, text)
 		}
 		return append(out, ']')
 	case float64:
@@ -445,11 +452,48 @@ func appendJSON(out []byte, v any) []byte {
 		}
 		return strconv.AppendFloat(out, v, 'g', -1, 64)
 	case string:
-		quoted, _ := json.Marshal(v) // a string always encodes
-		return append(out, escapeTemplates.Replace(string(quoted))...)
+		return text(out, v)
 	}
-	text, _ := json.Marshal(v) // nil or a boolean
-	return append(out, text...)
+	plain, _ := json.Marshal(v) // nil or a boolean
+	return append(out, plain...)
+}
+
+func appendHeredoc(out []byte, s string) []byte {
+	return append(out, escapeTemplates.Replace(quote(s))...)
 }
 
 var escapeTemplates = strings.NewReplacer("${", `\u0024{`, "%{", `\u0025{`)
+
+// quote returns a string literal of JavaScript and JSON on one line. The reader of a file sees all
+// characters: those that are invisible or change the direction of text are escaped.
+func quote(s string) string {
+	quoted, _ := json.Marshal(s) // a string always encodes
+	if !bytes.ContainsFunc(quoted, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return string(quoted)
+	}
+	var b strings.Builder
+	for _, r := range string(quoted) {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.Encode([]rune{r}) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.String()
+}
+
+// stringify returns the JSON of a value as JSON.stringify of JavaScript writes it.
+func stringify(v any) string {
+	return string(appendValue(nil, v, func(out []byte, s string) []byte {
+		var b bytes.Buffer
+		encoder := json.NewEncoder(&b)
+		encoder.SetEscapeHTML(false)
+		_ = encoder.Encode(s) // a string always encodes
+		return append(out, lineSeparators.Replace(strings.TrimSuffix(b.String(), "\n"))...)
+	}))
+}
+
+// lineSeparators are escapes that only Go writes. A backslash before them is part of the text.
+var lineSeparators = strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029")

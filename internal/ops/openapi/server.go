@@ -21,6 +21,7 @@ type endpoint struct {
 }
 
 var (
+	numeric   = regexp.MustCompile(`(^|\.)(0x[0-9a-f]*|[0-9]+)\.?$`)
 	hostName  = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`)
 	plainPath = regexp.MustCompile(`^[A-Za-z0-9._~!$&'()+,;=:@/-]*$`)
 	parameter = regexp.MustCompile(`\{[A-Za-z0-9._~-]+\}`)
@@ -57,7 +58,8 @@ func parseEndpoint(text string, operator bool) (endpoint, error) {
 	}
 	host := strings.ToLower(u.Hostname())
 	address, notAddress := netip.ParseAddr(host)
-	if notAddress != nil && !hostName.MatchString(host) {
+	// Some resolvers read a name that ends in a number, such as 0177.0.0.1, as an address.
+	if notAddress != nil && (!hostName.MatchString(host) || numeric.MatchString(host)) {
 		return endpoint{}, errors.New("the name of the server is malformed")
 	}
 	p := endpoint{base: strings.TrimRight(u.EscapedPath(), "/")}
