@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/base/safetext"
 	"github.com/mcpd/mcpd/internal/base/yaml"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 	"github.com/mcpd/mcpd/internal/language/schema"
@@ -106,7 +107,7 @@ func (g *generator) generate() (*Generated, error) {
 			continue
 		}
 		if err := checkPath(op.Path); err != nil {
-			g.out.Skipped = append(g.out.Skipped, Skipped{Key: op.Method + " (a path)", Reason: err.Error()})
+			g.out.Skipped = append(g.out.Skipped, Skipped{Key: op.Method + " " + safetext.Title(op.Path, 100), Reason: err.Error()})
 			continue
 		}
 		selected, keys, wanted = append(selected, op), append(keys, op.Key()), append(wanted, op.ID)

@@ -83,7 +83,7 @@ func parse(text []byte) (*yaml.Map, error) {
 			return nil, fmt.Errorf("read JSON: %w", err)
 		}
 		if _, err := r.decoder.Token(); !errors.Is(err, io.EOF) {
-			return nil, errors.New("read JSON: more text after the document")
+			return nil, fmt.Errorf("read JSON: offset %d: more text after the document", r.decoder.InputOffset())
 		}
 	} else if len(text) > maxYAML {
 		return nil, errors.New("the document is YAML and larger than 8 MiB; convert it to JSON first")
@@ -116,7 +116,7 @@ func (r *reader) value() (any, error) {
 		return nil, fmt.Errorf("offset %d: not JSON", r.decoder.InputOffset())
 	}
 	if r.values++; r.values > maxValues {
-		return nil, errors.New("more than 2,000,000 values")
+		return nil, fmt.Errorf("offset %d: more than 2,000,000 values", r.decoder.InputOffset())
 	}
 	switch token := token.(type) {
 	case json.Number:
@@ -127,7 +127,7 @@ func (r *reader) value() (any, error) {
 		return f, nil
 	case json.Delim:
 		if r.depth++; r.depth > maxDepth {
-			return nil, errors.New("nested deeper than 200")
+			return nil, fmt.Errorf("offset %d: nested deeper than 200", r.decoder.InputOffset())
 		}
 		defer func() { r.depth-- }()
 		if token == '[' {

@@ -74,7 +74,7 @@ func (d *Document) operations() error {
 	for i, path := range paths.Names {
 		item, err := d.Resolve(paths.Values[i])
 		if err != nil {
-			return fmt.Errorf("paths: %w", err)
+			return fmt.Errorf("path %q: %w", cut(path), err)
 		}
 		if !strings.HasPrefix(path, "/") {
 			continue // an extension
@@ -88,7 +88,7 @@ func (d *Document) operations() error {
 				continue
 			}
 			if len(d.Operations) == maxOperations {
-				return errors.New("more than 5,000 operations")
+				return fmt.Errorf("path %q: more than 5,000 operations", cut(path))
 			}
 			d.Operations = append(d.Operations, d.operation(path, method, m, m.Values[j]))
 		}
