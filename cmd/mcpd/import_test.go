@@ -179,6 +179,11 @@ func hostileDocuments() map[string]struct{ text, refused string } {
 	deep := func(n int) string {
 		return `{"openapi": "3.1.0", "paths": ` + strings.Repeat(`{"a": `, n) + "1" + strings.Repeat("}", n) + "}"
 	}
+	var operations strings.Builder
+	operations.WriteString(`{"openapi": "3.1.0", "paths": {"/": {}`)
+	for i := range 100_000 {
+		fmt.Fprintf(&operations, `, "/p%d/{id}": {"get": {}}`, i)
+	}
 	enum := make([]any, 100_000)
 	for i := range enum {
 		enum[i] = fmt.Sprint("value ", i)
@@ -309,9 +314,9 @@ func hostileDocuments() map[string]struct{ text, refused string } {
 		"status":           {apiWith(jsonObject{"responses": jsonObject{"2\n00": jsonObject{}, "2\"}": jsonObject{}, "20${x}": jsonObject{}}}), ""},
 
 		// Sizes.
-		"many operations":          {apiOperations(100_000, func(i int) string { return "" }), `path "/p[0-9]+/\{id\}": more than 5,000 operations`},
+		"many operations":          {operations.String() + "}}", `path "/p[0-9]+/\{id\}": more than 5,000 operations`},
 		"many parameters":          {apiWith(apiQuery(parameters...)), `more than 200 parameters`},
-		"operations beyond a file": {apiOperations(4_000, func(i int) string { return "" }), `the tools take more than 1 MiB`},
+		"operations beyond a file": {apiOperations(2_000, func(i int) string { return "" }), `the tools take more than 1 MiB`},
 		"deep JSON":                {deep(300), `offset [0-9]+: nested deeper than 200`},
 		"unfinished JSON":          {deep(10)[:50], `offset 49: not JSON`},
 		"member twice":             {`{"openapi": "3.1.0", "openapi": "3.0.0"}`, `offset [0-9]+: a second member`},
