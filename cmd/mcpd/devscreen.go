@@ -196,6 +196,8 @@ func (d *devSession) show(ended <-chan struct{}) {
 			switch key {
 			case 'q', ctrlC:
 				d.quit()
+			case ctrlZ:
+				d.env.service.stopJob()
 			case 'r':
 				d.rerun()
 			case '?':
@@ -212,6 +214,7 @@ func (d *devSession) show(ended <-chan struct{}) {
 
 const (
 	ctrlC  = 3
+	ctrlZ  = 26
 	escape = 27
 )
 

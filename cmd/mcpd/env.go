@@ -98,6 +98,8 @@ type service struct {
 	// terminal calls handlers on the signals that concern the terminal of a view, until release is
 	// called. A second signal to stop exits the process at once.
 	terminal func(terminalHandlers) (release func())
+	// stopJob stops the processes that share the terminal, until a shell continues them.
+	stopJob func()
 }
 
 // terminalHandlers are called on the signals that concern the terminal of a view, one after the other.
@@ -149,7 +151,7 @@ func processEnv() env {
 		streams: processStreams(),
 		vars:    variables{lookup: os.LookupEnv, list: os.Environ()},
 		process: currentProcess(started),
-		service: service{manager: manager, signals: processSignals, terminal: watchTerminal},
+		service: service{manager: manager, signals: processSignals, terminal: watchTerminal, stopJob: stopJob},
 		disk: fileSystem{
 			readFile: os.ReadFile, writeFile: os.WriteFile, replaceFile: replaceFile,
 			mkdirAll: os.MkdirAll, stat: os.Stat, walk: filepath.WalkDir, remove: os.Remove,

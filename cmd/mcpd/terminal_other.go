@@ -34,3 +34,6 @@ func watchTerminal(h terminalHandlers) (release func()) {
 		<-ended
 	}
 }
+
+// stopJob does nothing: the system has no stopped processes.
+func stopJob() {}

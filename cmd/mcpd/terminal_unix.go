@@ -49,6 +49,9 @@ func watchTerminal(h terminalHandlers) (release func()) {
 	}
 }
 
+// stopJob stops the processes that share the terminal, as Ctrl-Z does in a terminal with echo.
+func stopJob() { _ = syscall.Kill(0, syscall.SIGTSTP) } // the process itself may always get it
+
 // stopTimeout is the time that the kernel has to stop the process.
 const stopTimeout = 200 * time.Millisecond
 
