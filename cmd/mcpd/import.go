@@ -16,6 +16,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/language/definition"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
 	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/internal/language/privdiff"
 	"github.com/mcpd/mcpd/internal/ops/openapi"
@@ -226,7 +227,7 @@ func (f *openAPIFlags) run(ctx context.Context, e env, source string) error {
 	if err != nil {
 		return err
 	}
-	f.options.Name, f.options.MaxText = f.name, maxToolFile
+	f.options.Name, f.options.MaxText, f.options.MaxHCL = f.name, maxToolFile, hclfile.MaxHCL
 	f.options.Earlier = openapi.Earlier(string(tools.before))
 	if tools.existed && f.options.Earlier == nil {
 		return usageError("%s is not the file of an import; choose another name with --name", tools.path)

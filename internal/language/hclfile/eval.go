@@ -45,7 +45,7 @@ type binding struct {
 }
 
 func newEvaluator(f *File, s Scope, problems *diag.List) *evaluator {
-	return &evaluator{f: f, scope: s, problems: problems, workLeft: baseWork + workPerByte*min(len(f.source), maxHCL)}
+	return &evaluator{f: f, scope: s, problems: problems, workLeft: baseWork + workPerByte*min(len(f.source), MaxHCL)}
 }
 
 // askNull is the advice for a null value.

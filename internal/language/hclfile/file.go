@@ -188,7 +188,7 @@ func (f *File) parseHCL(src []byte) diag.List {
 		return f.splitBlocks(start, found)
 	}
 	text := f.withoutHeredocs(src, start, heredocs)
-	if len(text) > maxHCL {
+	if len(text) > MaxHCL {
 		return diag.List{tooMuchHCL(f.path)}
 	}
 	parsed, found := hclsyntax.ParseConfig(text, "", hcl.InitialPos)
@@ -323,8 +323,8 @@ func (f *File) rng(r hcl.Range) diag.Range {
 const (
 	// maxFile is in bytes, including raw scripts.
 	maxFile = 1 << 20
-	// maxHCL is in bytes, without the text of literal heredocs.
-	maxHCL = 256 << 10
+	// MaxHCL is in bytes, without the text of literal heredocs.
+	MaxHCL = 256 << 10
 	// maxNesting bounds the open brackets, quotes, heredocs and template sequences.
 	maxNesting = 64
 	// maxOperators bounds the operators of one expression, along the path from its root. A

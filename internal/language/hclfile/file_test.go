@@ -15,7 +15,7 @@ import (
 func TestParse_limits(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"size":      {strings.Repeat("#", maxFile+1), "x.hcl: error: the file is larger than 1024 KiB"},
-		"HCL":       {strings.Repeat(" ", maxHCL), "x.hcl: error: the file contains more than 256 KiB of HCL besides its heredocs"},
+		"HCL":       {strings.Repeat(" ", MaxHCL), "x.hcl: error: the file contains more than 256 KiB of HCL besides its heredocs"},
 		"words":     {"locals {}\n\n" + strings.Repeat("a = 1\n", maxDefinition/4), "x.hcl:3:1: error: the definition that starts here contains more than 12000 words"},
 		"labels":    {"tool" + strings.Repeat(` "a"`, maxDefinition/3), "x.hcl:1:1: error: the definition that starts here contains more than 12000 words"},
 		"long text": {"a = \"" + strings.Repeat("x", maxDefinition*wordBytes), "x.hcl:1:1: error: the definition that starts here contains more than 12000 words"},
@@ -36,7 +36,7 @@ func TestParse_limits(t *testing.T) {
 }
 
 func TestParse_largeRawHeredoc(t *testing.T) {
-	body := strings.Repeat("// a comment (((((\n", maxHCL/10)
+	body := strings.Repeat("// a comment (((((\n", MaxHCL/10)
 	source := "tool \"t\" {\n  run = <<JS\n" + body + "JS\n  title = \"x\"\n}\n"
 	defs := decodeTools(t, "x.hcl", source, Scope{})
 	if defs.Tools[0].Run.Text.Body() != body || defs.Tools[0].Title != "x" {

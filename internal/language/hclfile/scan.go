@@ -62,6 +62,8 @@ type Outline struct {
 	Comments []int
 	// Definitions are the blocks, and the arguments whose value is an object.
 	Definitions []Span
+	// Heredocs are the texts of the heredocs without templates. [MaxHCL] bounds the rest of the file.
+	Heredocs []Span
 }
 
 // Span is the text from Start to before End.
@@ -85,6 +87,9 @@ func OutlineOf(src []byte) (o Outline, ok bool) {
 		if s.size.definitions > definitions && start >= 0 {
 			o.Definitions, start = append(o.Definitions, Span{start, s.at}), -1
 		}
+	}
+	for _, h := range s.heredocs {
+		o.Heredocs = append(o.Heredocs, Span{h.start, h.end})
 	}
 	return o, s.problem == nil && len(s.levels) == 1
 }

@@ -158,7 +158,7 @@ func heading(src []byte) (name string, labels int, ok bool) {
 // parsePart parses a part of the source with HCL. It adds the content to body, or reports the
 // first syntax error.
 func (s *splitter) parsePart(body *hclsyntax.Body, from, to int) {
-	if s.parsed+to-from > 2*maxHCL+s.heredocBytes() {
+	if s.parsed+to-from > 2*MaxHCL+s.heredocBytes() {
 		s.problems = append(s.problems, tooMuchHCL(s.f.path))
 		s.stopped = true
 		return
@@ -202,7 +202,7 @@ func (s *splitter) openBefore(at int) (line int, closing string, balanced bool) 
 // failBefore reports the first syntax error in a part of the source, completed by closing. It
 // returns false if there is none.
 func (s *splitter) failBefore(from, to int, closing string) bool {
-	if s.parsed+to-from > 2*maxHCL+s.heredocBytes() {
+	if s.parsed+to-from > 2*MaxHCL+s.heredocBytes() {
 		return false
 	}
 	_, found := s.parse(from, to, closing+"\n")
@@ -265,7 +265,7 @@ func notChecked(where diag.Range) diag.Diagnostic {
 func tooMuchHCL(path string) diag.Diagnostic {
 	return diag.Diagnostic{
 		Code: "too-large", Range: diag.Range{File: path},
-		Summary: fmt.Sprintf("the file contains more than %d KiB of HCL besides its heredocs", maxHCL>>10),
+		Summary: fmt.Sprintf("the file contains more than %d KiB of HCL besides its heredocs", MaxHCL>>10),
 		Detail:  "split it into several files",
 	}
 }

@@ -40,9 +40,9 @@ type Options struct {
 	Tags, Paths, Methods, OperationIDs []string
 	// Earlier are the tools of an earlier import, by [spec.Operation.Key].
 	Earlier map[string]EarlierTool
-	// MaxText bounds the text of all tools and tests, in bytes. Tools that the author owns do not
-	// count. Zero means no bound.
-	MaxText int
+	// MaxText bounds the text of all tools and tests, in bytes, and MaxHCL that outside of heredocs.
+	// Tools that the author owns do not count. Zero means no bound.
+	MaxText, MaxHCL int
 }
 
 // Generated are the blocks of a document.
@@ -82,8 +82,8 @@ type Skipped struct {
 // errTooComplex ends an import whose schemas refer to each other too often.
 var errTooComplex = errors.New("the schemas of the document are too complex; select fewer operations with --tag, --path, --method or --operation")
 
-// ErrTooLarge ends an import whose text exceeds MaxText.
-var ErrTooLarge = errors.New("the tools take more than 1 MiB")
+// ErrTooLarge ends an import whose text exceeds MaxText or MaxHCL.
+var ErrTooLarge = errors.New("the tools take more than 1 MiB, or 256 KiB outside of heredocs")
 
 // Generate makes the tools of a document.
 func Generate(d *spec.Document, o Options) (*Generated, error) { return newGenerator(d, o).generate() }
@@ -124,13 +124,28 @@ func (g *generator) generate() (*Generated, error) {
 		}
 		g.out.Tools = append(g.out.Tools, tool)
 		if !o.Earlier[op.Key()].Owned {
-			g.text += len(tool.Text) + len(tool.Test)
+			g.count(tool)
 		}
-		if o.MaxText > 0 && g.text > o.MaxText {
+		if o.MaxText > 0 && g.text > o.MaxText || o.MaxHCL > 0 && g.hcl > o.MaxHCL {
 			return nil, ErrTooLarge
 		}
 	}
 	return g.out, nil
+}
+
+// count adds the sizes of the blocks of a tool.
+func (g *generator) count(tool Tool) {
+	for _, kind := range []string{"tool", "test"} {
+		if text := tool.block(kind); text != "" {
+			text = marked(kind, tool.Key, text)
+			g.text += len(text)
+			g.hcl += len(text)
+			outline, _ := hclfile.OutlineOf([]byte(text))
+			for _, h := range outline.Heredocs {
+				g.hcl -= h.End - h.Start
+			}
+		}
+	}
 }
 
 // selects reports whether the options select an operation.
@@ -163,6 +178,7 @@ type generator struct {
 	options Options
 	schemas schemas
 	text    int // bytes of the tools and tests
+	hcl     int // bytes of them outside of heredocs
 	out     *Generated
 }
 

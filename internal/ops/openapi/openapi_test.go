@@ -314,6 +314,12 @@ func TestGenerate_tooLarge(t *testing.T) {
 	if _, err := g.generate(); err != ErrTooLarge || len(g.out.Tools) < 2 || len(g.out.Tools) > 20 {
 		t.Errorf("%v after %d tools", err, len(g.out.Tools))
 	}
+	if file := Merge("", &Generated{Tools: g.out.Tools}).Text; len(file) < g.text || len(file) > g.text+1000 {
+		t.Errorf("counted %d bytes of %d", g.text, len(file))
+	}
+	if _, err := Generate(d, Options{Name: "api", MaxHCL: 10_000}); err != ErrTooLarge {
+		t.Errorf("outside of heredocs: %v", err)
+	}
 	first := g.out.Tools[0]
 	earlier := Earlier(Merge("", &Generated{Tools: g.out.Tools[:2]}).Text)
 	if len(earlier) != 2 || earlier[first.Key] != (EarlierTool{Name: first.Name}) {
