@@ -26,9 +26,15 @@ type checker struct {
 	closed  bool
 	waiting pending
 
-	// published are the encoded diagnostics that the client shows, by URI. Only the goroutine of run
-	// uses them.
-	published map[string][]byte
+	// published are the diagnostics that the client shows, by path. Only the goroutine of run uses
+	// them.
+	published map[string]published
+}
+
+// published are the diagnostics of a file that the client shows.
+type published struct {
+	uri     string
+	encoded []byte
 }
 
 // pending are changes that wait.
@@ -38,7 +44,7 @@ type pending struct {
 }
 
 func newChecker() *checker {
-	return &checker{wake: make(chan struct{}, 1), published: map[string][]byte{}}
+	return &checker{wake: make(chan struct{}, 1), published: map[string]published{}}
 }
 
 // add adds a change of a file; "" for no particular one.
@@ -139,31 +145,37 @@ func (s *session) publish(p pending, problems diag.List, open map[string]*docume
 			lists[path] = []diagnostic{}
 		}
 	}
-	seen := map[string]bool{}
 	for _, path := range slices.Sorted(maps.Keys(lists)) {
 		params := publishParams{URI: v.uri(path), Diagnostics: lists[path]}
-		seen[params.URI] = true
 		encoded, err := json.Marshal(params.Diagnostics)
 		if err != nil {
 			continue // the types have no values that cannot be encoded
 		}
-		if before, shown := s.checker.published[params.URI]; shown && bytes.Equal(before, encoded) && !p.touched[path] {
+		before, shown := s.checker.published[path]
+		if shown && before.uri == params.URI && bytes.Equal(before.encoded, encoded) && !p.touched[path] {
 			continue
+		}
+		if shown && before.uri != params.URI {
+			s.clear(before) // first: most clients show both URIs in one file
 		}
 		if d := open[path]; d != nil {
 			params.Version = &d.version
 		}
-		s.checker.published[params.URI] = encoded
+		s.checker.published[path] = published{params.URI, encoded}
 		s.notify("textDocument/publishDiagnostics", params)
 	}
-	for uri, before := range s.checker.published {
-		if seen[uri] {
-			continue
+	for path, before := range s.checker.published {
+		if _, found := lists[path]; !found {
+			delete(s.checker.published, path)
+			s.clear(before)
 		}
-		delete(s.checker.published, uri)
-		if !bytes.Equal(before, noDiagnostics) {
-			s.notify("textDocument/publishDiagnostics", publishParams{URI: uri, Diagnostics: []diagnostic{}})
-		}
+	}
+}
+
+// clear removes diagnostics from the client.
+func (s *session) clear(p published) {
+	if !bytes.Equal(p.encoded, noDiagnostics) {
+		s.notify("textDocument/publishDiagnostics", publishParams{URI: p.uri, Diagnostics: []diagnostic{}})
 	}
 }
 
@@ -197,10 +209,14 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// uri returns the URI of a file, as the client writes it.
+// uri returns the URI of a file: the one that the client wrote, if it did. Two programs may escape
+// different characters of one path.
 func (v *view) uri(path string) string {
 	if d := v.open[path]; d != nil {
 		return d.uri
+	}
+	if shown, found := v.session.checker.published[path]; found {
+		return shown.uri
 	}
 	return uriOf(path)
 }
