@@ -93,6 +93,13 @@ need_chromium() {
   retry apt-get -qq update && retry apt-get -qq install -y --no-install-recommends chromium
 }
 
+# need_neovim: installs the editor that runs the settings of the manual.
+need_neovim() {
+  command -v nvim >/dev/null && return 0
+  echo "installing Neovim for the test of its settings"
+  retry apt-get -qq update && retry apt-get -qq install -y --no-install-recommends neovim
+}
+
 # packages_with PREFIX: prints the packages whose tests have functions of that prefix.
 # Linking the tests of all packages takes longer than running them.
 packages_with() {
