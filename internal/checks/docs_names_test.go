@@ -1,6 +1,7 @@
 package checks_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -12,7 +13,10 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/base/toml"
 )
 
 // TestTheFunctionsOfTheManualExist calls every function that the manual lists.
@@ -228,4 +232,111 @@ func TestLinks_leadToHeadings(t *testing.T) {
 // anchor returns the name that GitHub gives to a heading.
 func anchor(heading string) string {
 	return regexp.MustCompile(`[^a-z0-9 _-]`).ReplaceAllString(strings.ReplaceAll(strings.ToLower(heading), " ", "-"), "")
+}
+
+// TestEditorSettings_startTheServer reads the settings of editors that no test runs: Helix, Zed and
+// VS Code. .ci/editor runs those of Neovim.
+func TestEditorSettings_startTheServer(t *testing.T) {
+	page, err := os.ReadFile("docs/how-to/use-an-editor.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := func(heading, language string) string {
+		_, section, _ := strings.Cut(string(page), "\n## "+heading+"\n")
+		section, _, _ = strings.Cut(section, "\n## ")
+		for _, b := range blocksOf(section) {
+			if b.info == language {
+				return b.text
+			}
+		}
+		t.Fatalf("the section %s has no settings", heading)
+		return ""
+	}
+	// decode decodes a value strictly.
+	decode := func(text string, into any) {
+		t.Helper()
+		d := json.NewDecoder(strings.NewReader(text))
+		d.DisallowUnknownFields()
+		if err := d.Decode(into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	type command struct {
+		Command string   `json:"command"`
+		Path    string   `json:"path"`
+		Args    []string `json:"args"`
+		All     []string `json:"arguments"`
+	}
+
+	table, err := toml.Parse(settings("Helix", "toml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := json.Marshal(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var helix struct {
+		Servers   map[string]command `json:"language-server"`
+		Languages []struct {
+			Name       string   `json:"name"`
+			Servers    []string `json:"language-servers"`
+			Roots      []string `json:"roots"`
+			AutoFormat bool     `json:"auto-format"`
+		} `json:"language"`
+	}
+	decode(string(encoded), &helix)
+	if diff := cmp.Diff(map[string]command{"mcpd": {Command: "mcpd", Args: []string{"lsp"}}}, helix.Servers); diff != "" {
+		t.Errorf("servers of Helix (-want +got):\n%s", diff)
+	}
+	var languages []string
+	for _, l := range helix.Languages {
+		if languages = append(languages, l.Name); !slices.Contains(l.Servers, "mcpd") {
+			t.Errorf("Helix does not use mcpd for %s", l.Name)
+		}
+	}
+	if want := []string{"hcl", "typescript", "javascript"}; !slices.Equal(languages, want) {
+		t.Errorf("languages of Helix: %q, want %q", languages, want)
+	}
+
+	// The extension has no server for the language HCL.
+	var zed struct {
+		FileTypes map[string][]string `json:"file_types"`
+		Servers   map[string]struct {
+			Binary command `json:"binary"`
+		} `json:"lsp"`
+		SemanticTokens string `json:"semantic_tokens"`
+	}
+	decode(settings("Zed", "json"), &zed)
+	if diff := cmp.Diff(command{Path: "mcpd", All: []string{"lsp"}}, zed.Servers["terraform-ls"].Binary); diff != "" {
+		t.Errorf("server of Zed (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string][]string{"Terraform": {"hcl"}}, zed.FileTypes); diff != "" {
+		t.Errorf("file types of Zed (-want +got):\n%s", diff)
+	}
+
+	var code map[string]json.RawMessage
+	decode(settings("VS Code", "json"), &code)
+	manifest, err := os.ReadFile("editors/vscode/package.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var extension struct {
+		Contributes struct {
+			Configuration struct {
+				Properties map[string]any `json:"properties"`
+			} `json:"configuration"`
+		} `json:"contributes"`
+	}
+	if err := json.Unmarshal(manifest, &extension); err != nil {
+		t.Fatal(err)
+	}
+	if len(code) == 0 {
+		t.Error("there are no settings for VS Code")
+	}
+	for name := range code {
+		if extension.Contributes.Configuration.Properties[name] == nil {
+			t.Errorf("the extension has no setting %s", name)
+		}
+	}
 }
