@@ -47,15 +47,13 @@ type Stream interface {
 // Options configure a [Console].
 type Options struct {
 	// Base is the path that all paths start with, such as /console, for pages on a listener that
-	// has authenticated the caller and checked the host and the origin. Then Hosts and Token have no
-	// meaning, and there is one session: that of the caller. Empty is for pages at the root.
+	// has authenticated the caller and checked the host and the origin. Then Hosts has no meaning,
+	// and there is one session: that of the caller. Empty is for pages at the root.
 	Base string
 	// SignOut ends the session of a caller of the listener.
 	SignOut func()
 	// Hosts are the accepted Host headers, such as 127.0.0.1:4321.
 	Hosts []string
-	// Token is a one-time token of the first request. Empty means none before [Console.NewToken].
-	Token string
 	// Attach is the argument list of a command that a desktop client starts, such as mcpd attach.
 	Attach []string
 	// Now is the clock; nil means time.Now.
@@ -72,7 +70,7 @@ type Console struct {
 	assets  map[string]*asset
 	feed    *feed
 	streams chan struct{} // a slot for each open stream of events
-	token   oneTimeToken
+	token   oneTimeToken  // none before NewToken
 
 	// ctx ends with Close. busy counts the goroutines of calls.
 	ctx  context.Context
@@ -102,7 +100,6 @@ func New(b Backend, o Options) (*Console, error) {
 		return nil, err
 	}
 	c := &Console{backend: b, options: o, mux: http.NewServeMux(), pages: pages, assets: assets, streams: make(chan struct{}, maxStreams)}
-	c.token = oneTimeToken{text: o.Token, until: o.Now().Add(tokenLifetime)}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	c.feed = newFeed(c.ctx, b, o.Now)
 	c.route()

@@ -166,6 +166,7 @@ type browser struct {
 	console *Console
 	base    string
 	client  *http.Client
+	token   string // the path of the first request
 	csrf    string
 }
 
@@ -174,7 +175,7 @@ func browse(t *testing.T, b Backend, set ...func(*Options)) *browser {
 	t.Helper()
 	s := httptest.NewUnstartedServer(nil)
 	host := s.Listener.Addr().String()
-	o := Options{Hosts: []string{host}, Token: "t0ken", Attach: []string{"mcpd", "attach"}}
+	o := Options{Hosts: []string{host}, Attach: []string{"mcpd", "attach"}}
 	for _, f := range set {
 		f(&o)
 	}
@@ -190,7 +191,7 @@ func browse(t *testing.T, b Backend, set ...func(*Options)) *browser {
 		s.Close()
 	})
 	jar, _ := cookiejar.New(nil)
-	browser := &browser{t: t, console: c, base: s.URL, client: &http.Client{Jar: jar, Timeout: time.Minute}}
+	browser := &browser{t: t, console: c, base: s.URL, token: c.NewToken(), client: &http.Client{Jar: jar, Timeout: time.Minute}}
 	t.Cleanup(browser.client.CloseIdleConnections)
 	return browser
 }
@@ -198,7 +199,7 @@ func browse(t *testing.T, b Backend, set ...func(*Options)) *browser {
 // signIn uses the token.
 func (b *browser) signIn() *browser {
 	b.t.Helper()
-	if status, _ := b.get("/?token=t0ken"); status != http.StatusOK {
+	if status, _ := b.get(b.token); status != http.StatusOK {
 		b.t.Fatalf("sign in: status %d", status)
 	}
 	b.csrf = b.console.session.csrf

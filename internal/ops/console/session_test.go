@@ -105,7 +105,7 @@ func TestConsole_token(t *testing.T) {
 	t.Run("reused", func(t *testing.T) {
 		t.Parallel()
 		b := browse(t, newFake()).signIn()
-		if got := b.send("GET", "/?token=t0ken", "", map[string]string{"No-Cookie": "1"}); got.StatusCode != http.StatusUnauthorized {
+		if got := b.send("GET", b.token, "", map[string]string{"No-Cookie": "1"}); got.StatusCode != http.StatusUnauthorized {
 			t.Errorf("status %d", got.StatusCode)
 		}
 		if status, _ := b.get("/"); status != http.StatusOK {
@@ -117,7 +117,7 @@ func TestConsole_token(t *testing.T) {
 		now := time.Now()
 		b := browse(t, newFake(), func(o *Options) { o.Now = func() time.Time { return now } })
 		now = now.Add(tokenLifetime)
-		if status, _ := b.get("/?token=t0ken"); status != http.StatusUnauthorized {
+		if status, _ := b.get(b.token); status != http.StatusUnauthorized {
 			t.Errorf("status %d", status)
 		}
 	})
@@ -125,7 +125,7 @@ func TestConsole_token(t *testing.T) {
 		t.Parallel()
 		b := browse(t, newFake())
 		path := b.console.NewToken()
-		if status, _ := b.get("/?token=t0ken"); status != http.StatusUnauthorized {
+		if status, _ := b.get(b.token); status != http.StatusUnauthorized {
 			t.Errorf("the old token: status %d", status)
 		}
 		if status, _ := b.get(path); status != http.StatusOK {
@@ -134,8 +134,9 @@ func TestConsole_token(t *testing.T) {
 	})
 	t.Run("none", func(t *testing.T) {
 		t.Parallel()
-		b := browse(t, newFake(), func(o *Options) { o.Token = "" })
-		for _, path := range []string{"/", "/?token="} {
+		b := browse(t, newFake())
+		b.console.token.text = ""
+		for _, path := range []string{"/", "/?token=", b.token} {
 			if status, _ := b.get(path); status != http.StatusUnauthorized {
 				t.Errorf("%s: status %d", path, status)
 			}
@@ -144,13 +145,13 @@ func TestConsole_token(t *testing.T) {
 	t.Run("not with HEAD", func(t *testing.T) {
 		t.Parallel()
 		b := browse(t, newFake())
-		b.send("HEAD", "/?token=t0ken", "", nil)
+		b.send("HEAD", b.token, "", nil)
 		b.signIn()
 	})
 	t.Run("redirect", func(t *testing.T) {
 		t.Parallel()
 		b := browse(t, newFake())
-		got := b.send("GET", "/?token=t0ken", "", nil)
+		got := b.send("GET", b.token, "", nil)
 		if got.StatusCode != http.StatusSeeOther || strings.Contains(got.Header.Get("Location"), "token") {
 			t.Errorf("status %d, location %q", got.StatusCode, got.Header.Get("Location"))
 		}
