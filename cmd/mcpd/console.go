@@ -32,7 +32,8 @@ browser: what the server serves, what is broken, a form for each tool, its calls
 upstream servers, keys, tokens and tasks.
 
 The address that it prints works once, within five minutes. The browser then has a session
-until the console ends with Ctrl-C, for 12 hours at most. The console is the user who runs
+until the console ends with Ctrl-C, for 12 hours at most. The path of the address is a secret
+of this console. The console is the user who runs
 it: it calls tools as the local user, or as another principal that you choose.`,
 		Example: `  mcpd console
   mcpd console --no-open --port 4321

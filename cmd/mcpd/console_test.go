@@ -37,7 +37,12 @@ func TestConsole(t *testing.T) {
 	if err != nil || !printed {
 		t.Fatalf("console printed %q: %v\n%s", line, err, stderr.String())
 	}
-	base, _, _ := strings.Cut(address, "/?")
+	at, err := url.Parse(address)
+	if err != nil || len(at.Path) < len("/0123456789012345678901/") {
+		t.Fatalf("the path of %s is no secret: %v", address, err)
+	}
+	origin := "http://" + at.Host
+	base := origin + strings.TrimSuffix(at.Path, "/")
 	jar, _ := cookiejar.New(nil)
 	client := &http.Client{Jar: jar, Timeout: patience}
 	defer client.CloseIdleConnections()
@@ -73,11 +78,11 @@ func TestConsole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Header.Set("Origin", base)
+	r.Header.Set("Origin", origin)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	response, err := client.Do(r)
 	read(response, err)
-	events := get(response.Request.URL.Path + "/events")
+	events := read(client.Get(origin + response.Request.URL.Path + "/events"))
 	if !strings.Contains(events, "version 1") || !strings.Contains(events, "event: done") {
 		t.Errorf("events of the call:\n%s", events)
 	}
@@ -113,7 +118,7 @@ func TestConsole_errors(t *testing.T) {
 	}
 }
 
-// The arguments of the browser, which other users see, have no token.
+// The arguments of the browser, which other users see, have neither the secret path nor the token.
 func TestOpenAddress(t *testing.T) {
 	t.Parallel()
 	e, err := scenarioEnv(t.TempDir(), nil)
@@ -126,12 +131,12 @@ func TestOpenAddress(t *testing.T) {
 		opened = path
 		return nil
 	}
-	if err := openAddress(e, page, "http://127.0.0.1:4321/?token=abc"); err != nil || opened != page {
+	if err := openAddress(e, page, "http://127.0.0.1:4321/s3cret/?token=abc"); err != nil || opened != page {
 		t.Fatalf("opened %q: %v", opened, err)
 	}
 	content, err := os.ReadFile(page)
 	info, statErr := os.Stat(page)
-	if err != nil || statErr != nil || info.Mode().Perm() != 0o600 || !bytes.Contains(content, []byte(`href="http://127.0.0.1:4321/?token=abc"`)) {
+	if err != nil || statErr != nil || info.Mode().Perm() != 0o600 || !bytes.Contains(content, []byte(`href="http://127.0.0.1:4321/s3cret/?token=abc"`)) {
 		t.Errorf("mode %v, %q, %v", info.Mode(), content, err)
 	}
 }

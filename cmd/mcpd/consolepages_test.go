@@ -88,7 +88,7 @@ func (b *signedIn) post(path string, form url.Values) (int, string) {
 		b.t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	r.Header.Set("Origin", b.url)
+	r.Header.Set("Origin", r.URL.Scheme+"://"+r.URL.Host)
 	return b.send(r)
 }
 

@@ -213,7 +213,7 @@ func TestDev_console(t *testing.T) {
 	for range 2 {
 		address := before
 		for address == before { // the view may show it again
-			address = d.await(t, `http://127.0.0.1:[0-9]+/\?token=[-_0-9A-Za-z]{43}`)
+			address = d.await(t, `http://127.0.0.1:[0-9]+/[-_0-9A-Za-z]{22}/\?token=[-_0-9A-Za-z]{22}`)
 		}
 		before = address
 		var page []byte

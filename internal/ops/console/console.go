@@ -10,8 +10,8 @@
 // becomes markup: templates escape it, and a filter of whole pages shows invisible characters.
 //
 // Each request passes [Console.ServeHTTP] before a route sees it. For mcpd console, it checks the host,
-// the session, and the origin and CSRF token of a POST. On a listener, package serve has checked them,
-// and only the CSRF token is checked here.
+// the secret path, the session, and the origin and CSRF token of a POST. On a listener, package serve
+// has checked them, and only the CSRF token is checked here.
 package console
 
 import (
@@ -48,7 +48,8 @@ type Stream interface {
 type Options struct {
 	// Base is the path that all paths start with, such as /console, for pages on a listener that
 	// has authenticated the caller and checked the host and the origin. Then Hosts has no meaning,
-	// and there is one session: that of the caller. Empty is for pages at the root.
+	// and there is one session: that of the caller. Empty is for a console on a port of its own,
+	// whose base is a secret: see [Console.NewToken].
 	Base string
 	// SignOut ends the session of a caller of the listener.
 	SignOut func()
@@ -65,6 +66,7 @@ type Console struct {
 	// fixed at creation
 	backend Backend
 	options Options
+	base    string // the path that all paths start with
 	mux     *http.ServeMux
 	pages   map[string]*template.Template
 	assets  map[string]*asset
@@ -99,12 +101,14 @@ func New(b Backend, o Options) (*Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Console{backend: b, options: o, mux: http.NewServeMux(), pages: pages, assets: assets, streams: make(chan struct{}, maxStreams)}
+	c := &Console{backend: b, options: o, base: o.Base, mux: http.NewServeMux(), pages: pages, assets: assets, streams: make(chan struct{}, maxStreams)}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	c.feed = newFeed(c.ctx, b, o.Now)
 	c.route()
 	if o.Base != "" {
 		c.startSession()
+	} else {
+		c.base = "/" + randomText(16)
 	}
 	return c, nil
 }

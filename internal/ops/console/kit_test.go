@@ -164,7 +164,8 @@ func itemWith(schema string) control.ItemResult {
 type browser struct {
 	t       *testing.T
 	console *Console
-	base    string
+	origin  string
+	base    string // the origin, and the secret path of the console
 	client  *http.Client
 	token   string // the path of the first request
 	csrf    string
@@ -191,7 +192,9 @@ func browse(t *testing.T, b Backend, set ...func(*Options)) *browser {
 		s.Close()
 	})
 	jar, _ := cookiejar.New(nil)
-	browser := &browser{t: t, console: c, base: s.URL, token: c.NewToken(), client: &http.Client{Jar: jar, Timeout: time.Minute}}
+	secret := strings.TrimPrefix(c.base, o.Base)
+	browser := &browser{t: t, console: c, origin: s.URL, base: s.URL + secret, client: &http.Client{Jar: jar, Timeout: time.Minute}}
+	browser.token = strings.TrimPrefix(c.NewToken(), secret)
 	t.Cleanup(browser.client.CloseIdleConnections)
 	return browser
 }
@@ -218,7 +221,12 @@ func (b *browser) get(path string) (int, string) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return response.StatusCode, string(body)
+	return response.StatusCode, b.withoutBase(string(body))
+}
+
+// withoutBase removes the secret path of the console from the addresses of a page.
+func (b *browser) withoutBase(page string) string {
+	return strings.ReplaceAll(page, `="`+strings.TrimPrefix(b.base, b.origin)+`/`, `="/`)
 }
 
 // post posts a form as a page does, and follows redirects. It returns the path where it ends.
@@ -233,7 +241,7 @@ func (b *browser) post(path string, form url.Values) (status int, body, at strin
 		b.t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	r.Header.Set("Origin", b.base)
+	r.Header.Set("Origin", b.origin)
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
 	response, err := b.client.Do(r)
 	if err != nil {
@@ -244,7 +252,7 @@ func (b *browser) post(path string, form url.Values) (status int, body, at strin
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return response.StatusCode, string(content), response.Request.URL.RequestURI()
+	return response.StatusCode, b.withoutBase(string(content)), strings.TrimPrefix(response.Request.URL.RequestURI(), strings.TrimPrefix(b.base, b.origin))
 }
 
 // ended waits for a call to end, and returns its page.

@@ -12,12 +12,12 @@ func (c *Console) serveListener(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost && !c.readForm(w, r, c.sessionOf(r)) {
 		return
 	}
-	if r.URL.Path == c.options.Base+signOutPath && r.Method == http.MethodPost {
+	if r.URL.Path == c.base+signOutPath && r.Method == http.MethodPost {
 		c.options.SignOut()
 		c.redirect(w, r, "/")
 		return
 	}
-	http.StripPrefix(c.options.Base, c.mux).ServeHTTP(w, r)
+	http.StripPrefix(c.base, c.mux).ServeHTTP(w, r)
 }
 
 // signOutPath is the path of the form that ends the session of a caller of a listener.
@@ -25,7 +25,7 @@ const signOutPath = "/sign-out"
 
 // redirect sends a browser to a path of the console.
 func (c *Console) redirect(w http.ResponseWriter, r *http.Request, path string) {
-	http.Redirect(w, r, c.options.Base+path, http.StatusSeeOther)
+	http.Redirect(w, r, c.base+path, http.StatusSeeOther)
 }
 
 // ownPath matches the start of a path of the console in a rendered page. The value of another
@@ -61,7 +61,7 @@ func SignIn(w http.ResponseWriter, r *http.Request, base string, status int, pro
 		http.Error(w, "The page cannot be shown.", http.StatusInternalServerError)
 		return
 	}
-	c := &Console{pages: shared.pages, assets: shared.assets, options: Options{Base: base}}
+	c := &Console{pages: shared.pages, assets: shared.assets, base: base, options: Options{Base: base}}
 	if path, ok := strings.CutPrefix(r.URL.Path, base+"/assets/"); ok && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		hash, name, _ := strings.Cut(path, "/")
 		r.SetPathValue("hash", hash)

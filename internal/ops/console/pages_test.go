@@ -536,9 +536,9 @@ func BenchmarkItems(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer c.Close()
-	cookie := &http.Cookie{Name: cookieName("localhost:1"), Value: c.startSession().id}
+	cookie := &http.Cookie{Name: cookieName, Value: c.startSession().id}
 	for b.Loop() {
-		r := httptest.NewRequest(http.MethodGet, "http://localhost:1/items", nil)
+		r := httptest.NewRequest(http.MethodGet, "http://localhost:1"+c.base+"/items", nil)
 		r.AddCookie(cookie)
 		w := httptest.NewRecorder()
 		if c.ServeHTTP(w, r); w.Code != http.StatusOK {

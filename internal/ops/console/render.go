@@ -273,7 +273,7 @@ func (c *Console) render(page, name string, data any) ([]byte, error) {
 	if err := c.pages[page].ExecuteTemplate(&b, name, data); err != nil {
 		return nil, err
 	}
-	return rebase(visible(b.Bytes()), c.options.Base), nil
+	return rebase(visible(b.Bytes()), c.base), nil
 }
 
 // fail shows that the server did not do what a page asked for.

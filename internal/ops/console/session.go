@@ -26,11 +26,11 @@ const maxForm = 1 << 20
 const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src data:; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 
-// randomText returns 256 random bits as text.
-func randomText() string {
-	var b [32]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return base64.RawURLEncoding.EncodeToString(b[:])
+// randomText returns random bytes as text.
+func randomText(bytes int) string {
+	b := make([]byte, bytes)
+	_, _ = rand.Read(b) // never fails
+	return base64.RawURLEncoding.EncodeToString(b)
 }
 
 // equalSecrets compares secrets in constant time.
@@ -56,11 +56,15 @@ func (t *oneTimeToken) take(text string, now time.Time) bool {
 
 // NewToken replaces the token by a new one, and returns the path of the first request with it. The
 // token is valid once, for five minutes. The session lasts until the token is used.
+//
+// The path starts with a secret of the console, as those of all pages do. A browser sends cookies of
+// a host to all of its ports, but only with requests below the path of the cookie. So a server of
+// another user on another port, which does not know the path, does not get the cookie.
 func (c *Console) NewToken() string {
 	c.token.mu.Lock()
 	defer c.token.mu.Unlock()
-	c.token.text, c.token.until = randomText(), c.options.Now().Add(tokenLifetime)
-	return "/?token=" + url.QueryEscape(c.token.text)
+	c.token.text, c.token.until = randomText(16), c.options.Now().Add(tokenLifetime)
+	return c.base + "/?token=" + url.QueryEscape(c.token.text)
 }
 
 // session is a browser that has used the token. It does not change.
@@ -72,7 +76,7 @@ type session struct {
 
 // startSession replaces the session by a new one.
 func (c *Console) startSession() *session {
-	s := &session{id: randomText(), csrf: randomText(), until: c.options.Now().Add(sessionLifetime)}
+	s := &session{id: randomText(32), csrf: randomText(32), until: c.options.Now().Add(sessionLifetime)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.session = s
@@ -90,7 +94,7 @@ func (c *Console) sessionOf(r *http.Request) *session {
 	if s == nil || !c.options.Now().Before(s.until) {
 		return nil
 	}
-	for _, cookie := range r.CookiesNamed(cookieName(r.Host)) {
+	for _, cookie := range r.CookiesNamed(cookieName) {
 		if equalSecrets(cookie.Value, s.id) {
 			return s
 		}
@@ -98,11 +102,8 @@ func (c *Console) sessionOf(r *http.Request) *session {
 	return nil
 }
 
-// cookieName returns the name of the cookie of a console. Browsers send the cookies of a host to
-// all of its ports, so each port has its own name.
-func cookieName(host string) string {
-	return "mcpd_console_" + host[strings.LastIndexByte(host, ':')+1:]
-}
+// cookieName is the name of the cookie of a session.
+const cookieName = "mcpd_console"
 
 // ServeHTTP checks a request and passes it to the page that it names.
 func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -111,9 +112,13 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.serveListener(w, r)
 		return
 	}
+	secret, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	switch {
 	case !slices.Contains(c.options.Hosts, r.Host): // such as a name that an attacker points here
 		http.Error(w, "The host name is not one of the console.", http.StatusMisdirectedRequest)
+		return
+	case !equalSecrets("/"+secret, c.base):
+		http.Error(w, "Open the address that mcpd console prints, or press o in mcpd dev.", http.StatusNotFound)
 		return
 	case r.Method == http.MethodGet, r.Method == http.MethodHead:
 	case r.Method != http.MethodPost:
@@ -124,11 +129,16 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "The request comes from another site.", http.StatusForbidden)
 		return
 	}
-	if strings.HasPrefix(r.URL.Path, "/assets/") || r.URL.Path == startPath { // they are the same in every mcpd
-		c.mux.ServeHTTP(w, r)
+	path, pages := strings.TrimPrefix(r.URL.Path, c.base), http.StripPrefix(c.base, c.mux)
+	if path == "" {
+		c.redirect(w, r, "/")
 		return
 	}
-	if token := r.URL.Query().Get("token"); token != "" && r.URL.Path == "/" && r.Method == http.MethodGet {
+	if strings.HasPrefix(path, "/assets/") || path == startPath { // they are the same in every mcpd
+		pages.ServeHTTP(w, r)
+		return
+	}
+	if token := r.URL.Query().Get("token"); token != "" && path == "/" && r.Method == http.MethodGet {
 		c.signIn(w, r, token)
 		return
 	}
@@ -140,7 +150,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost && !c.readForm(w, r, s) {
 		return
 	}
-	c.mux.ServeHTTP(w, r)
+	pages.ServeHTTP(w, r)
 }
 
 // signIn starts a session for the request with the token. It redirects to an address without it.
@@ -150,7 +160,7 @@ func (c *Console) signIn(w http.ResponseWriter, r *http.Request, token string) {
 		return
 	}
 	http.SetCookie(w, &http.Cookie{
-		Name: cookieName(r.Host), Value: c.startSession().id, Path: "/", MaxAge: int(sessionLifetime.Seconds()),
+		Name: cookieName, Value: c.startSession().id, Path: c.base, MaxAge: int(sessionLifetime.Seconds()),
 		HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	})
 	c.redirect(w, r, startPath)
@@ -162,7 +172,7 @@ const startPath = "/start"
 
 func (c *Console) start(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = io.WriteString(w, `<!doctype html><html lang="en"><head><title>mcpd console</title><link rel="icon" href="data:,"><meta http-equiv="refresh" content="0; url=/"></head><body><p><a href="/">Open the console</a></p></body></html>`)
+	_, _ = io.WriteString(w, `<!doctype html><html lang="en"><head><title>mcpd console</title><link rel="icon" href="data:,"><meta http-equiv="refresh" content="0; url=`+c.base+`/"></head><body><p><a href="`+c.base+`/">Open the console</a></p></body></html>`)
 }
 
 // fromSameOrigin reports whether a POST comes from a page of the console. Browsers send Origin with
@@ -191,8 +201,8 @@ func (c *Console) readForm(w http.ResponseWriter, r *http.Request, s *session) b
 	return true
 }
 
-// secureHeaders sets the headers of all responses. The referrer policy keeps the Origin header of
-// forms, which no-referrer would remove.
+// secureHeaders sets the headers of all responses. The referrer policy sends no path to another port
+// or site. It keeps the Origin header of forms, which no-referrer would remove.
 func secureHeaders(h http.Header) {
 	for name, value := range map[string]string{
 		"Content-Security-Policy":      contentSecurityPolicy,

@@ -44,7 +44,7 @@ func TestConsole_requestsRefused(t *testing.T) {
 	backend.answers[control.Reload] = map[string]any{"ok": true}
 	b := browse(t, backend).signIn()
 	good := func(change map[string]string) map[string]string {
-		h := map[string]string{"Origin": b.base, "Sec-Fetch-Site": "same-origin", "Content-Type": "application/x-www-form-urlencoded"}
+		h := map[string]string{"Origin": b.origin, "Sec-Fetch-Site": "same-origin", "Content-Type": "application/x-www-form-urlencoded"}
 		for name, value := range change {
 			h[name] = value
 		}
@@ -62,7 +62,7 @@ func TestConsole_requestsRefused(t *testing.T) {
 		{"assets for a host of an attacker", "GET", "/assets/x/y", "", map[string]string{"Host": "attacker.example"}, http.StatusMisdirectedRequest},
 		{"no cookie", "GET", "/", "", map[string]string{"No-Cookie": "1"}, http.StatusUnauthorized},
 		{"no cookie for events", "GET", "/overview/events", "", map[string]string{"No-Cookie": "1"}, http.StatusUnauthorized},
-		{"wrong cookie", "GET", "/", "", map[string]string{"Cookie": cookieName(b.console.options.Hosts[0]) + "=x"}, http.StatusUnauthorized},
+		{"wrong cookie", "GET", "/", "", map[string]string{"Cookie": cookieName + "=x"}, http.StatusUnauthorized},
 		{"origin of an attacker", "POST", "/reload", form, good(map[string]string{"Origin": "http://attacker.example"}), http.StatusForbidden},
 		{"opaque origin", "POST", "/reload", form, good(map[string]string{"Origin": "null"}), http.StatusForbidden},
 		{"no origin", "POST", "/reload", form, map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, http.StatusForbidden},
@@ -124,7 +124,7 @@ func TestConsole_token(t *testing.T) {
 	t.Run("replaced", func(t *testing.T) {
 		t.Parallel()
 		b := browse(t, newFake())
-		path := b.console.NewToken()
+		path := strings.TrimPrefix(b.console.NewToken(), b.console.base)
 		if status, _ := b.get(b.token); status != http.StatusUnauthorized {
 			t.Errorf("the old token: status %d", status)
 		}
@@ -156,7 +156,7 @@ func TestConsole_token(t *testing.T) {
 			t.Errorf("status %d, location %q", got.StatusCode, got.Header.Get("Location"))
 		}
 		cookie := got.Header.Get("Set-Cookie")
-		for _, attribute := range []string{"HttpOnly", "SameSite=Strict", "Path=/"} {
+		for _, attribute := range []string{"HttpOnly", "SameSite=Strict", "Path=" + b.console.base + ";"} {
 			if !strings.Contains(cookie, attribute) {
 				t.Errorf("cookie %q lacks %s", cookie, attribute)
 			}
@@ -165,6 +165,43 @@ func TestConsole_token(t *testing.T) {
 			t.Errorf("cookie %q is not bound to its host", cookie)
 		}
 	})
+}
+
+// Only a request below the secret path reaches the console, and a browser sends the cookie only there.
+func TestConsole_secretPath(t *testing.T) {
+	t.Parallel()
+	b := browse(t, newFake()).signIn()
+	if secret := strings.TrimPrefix(b.console.base, "/"); len(secret) < 22 || browse(t, newFake()).console.base == b.console.base {
+		t.Errorf("secret %q", secret)
+	}
+	at, _ := url.Parse(b.origin)
+	var other = *at
+	other.Host = at.Hostname() + ":1"
+	for _, path := range []string{"/", "/items", b.console.base[:len(b.console.base)-1] + "/", b.console.base + "x/"} {
+		at.Path, other.Path = path, path
+		if got := append(b.client.Jar.Cookies(at), b.client.Jar.Cookies(&other)...); len(got) != 0 {
+			t.Errorf("%s: a browser sends %v", path, got)
+		}
+	}
+	b.base = b.origin
+	session := map[string]string{"Cookie": cookieName + "=" + b.console.session.id}
+	for _, path := range []string{
+		"/", "/items", b.token, "/start", "/overview/events", b.console.assets["app.js"].path, "//", "/" + b.console.base + "/", b.console.base[:len(b.console.base)-1] + "/",
+		b.console.base + "x/", "/x" + b.console.base + "/", "/x/.." + b.console.base + "/", strings.ToUpper(b.console.base) + "/",
+	} {
+		got := b.send("GET", path, "", session)
+		if got.StatusCode != http.StatusNotFound || strings.Contains(got.Header.Get("Location"), b.console.base) {
+			t.Errorf("%s: status %d, headers %v", path, got.StatusCode, got.Header)
+		}
+	}
+	for path, want := range map[string]int{"/items": http.StatusOK, "/nothing": http.StatusNotFound} {
+		if got := b.send("GET", b.console.base+path, "", session); got.StatusCode != want {
+			t.Errorf("%s below the secret path: status %d", path, got.StatusCode)
+		}
+	}
+	if policy := b.send("GET", b.console.base+"/", "", session).Header.Get("Referrer-Policy"); policy != "same-origin" {
+		t.Errorf("Referrer-Policy %q", policy)
+	}
 }
 
 func TestConsole_sessionExpires(t *testing.T) {

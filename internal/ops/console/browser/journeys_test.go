@@ -311,7 +311,7 @@ func TestJourney_listener(t *testing.T) {
 		s.edit("mcpd.hcl", "audit {", "console {\n  allow   = \"principal.id == 'robot'\"\n  operate = \"principal.id == 'robot'\"\n}\n\naudit {")
 	})
 	p := newPage(t)
-	p.origin = s.url
+	p.base = s.url
 	p.expect("with a status of 401", "with a status of 503") // without a session, and of a call that is not made
 	p.open("/console/")
 	p.see("Sign in")

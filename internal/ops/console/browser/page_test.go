@@ -42,7 +42,7 @@ type page struct {
 	t       *testing.T
 	ctx     context.Context
 	journey string
-	origin  string
+	base    string // the origin and the first part of the path
 
 	mu       sync.Mutex
 	problems []string // of the console of the browser, guarded by mu
@@ -130,7 +130,7 @@ func (p *page) do(steps ...chromedp.Action[chromedp.Void]) {
 // open loads a page: a path of the console, or at first a whole URL.
 func (p *page) open(path string) {
 	p.t.Helper()
-	p.do(chromedp.Navigate(p.origin + path))
+	p.do(chromedp.Navigate(p.base + path))
 }
 
 // evaluate decodes the value of a JavaScript expression, a promise too, into result.

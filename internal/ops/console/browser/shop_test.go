@@ -160,8 +160,8 @@ func (s *shop) console() *page {
 	url := s.start(`(http://\S+)`, "console", "--no-open")
 	p := newPage(s.t)
 	p.open(url)
-	p.wait("the first page", "location.pathname === '/' && document.readyState === 'complete'")
-	p.evaluate("location.origin", &p.origin)
+	p.wait("the first page", "/^\\/[^/]+\\/$/.test(location.pathname) && document.readyState === 'complete'")
+	p.evaluate("location.href.slice(0, -1)", &p.base) // it ends in a slash
 	return p
 }
 
