@@ -43,6 +43,9 @@ type ConsolePages interface {
 // Operator is a caller of the console, with its rights in the console block as it is now.
 type Operator struct {
 	Principal identity.Principal
+	// Base is the path that the paths of all pages start with, without a slash at its end. It is a
+	// secret of the session unless the connection uses TLS.
+	Base string
 	// Source is the origin of the request that began the session.
 	Source identity.Source
 	// SignOut ends the session.
@@ -99,6 +102,7 @@ type consoleSessions struct {
 // consoleSession is a session of a caller.
 type consoleSession struct {
 	key       [sha256.Size]byte
+	base      string // as in Operator, and the path of the cookie
 	principal identity.Principal
 	// credential is empty if the connection authenticates the caller, or each request.
 	credential string
@@ -181,9 +185,10 @@ func (s *consoleSessions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if r.Method == http.MethodPost {
-			http.Redirect(w, r, ConsolePath, http.StatusSeeOther)
+			http.Redirect(w, r, session.base+"/", http.StatusSeeOther)
 			return
 		}
+		r = withBase(r, session.base)
 	}
 	s.serve(w, r, session, access)
 }
@@ -246,12 +251,18 @@ func postedCredential(w http.ResponseWriter, r *http.Request) string {
 
 // begin begins a session and sets its cookie.
 func (s *consoleSessions) begin(w http.ResponseWriter, r *http.Request, p identity.Principal, source identity.Source, credential string) (*consoleSession, error) {
-	var random [32]byte
-	_, _ = rand.Read(random[:]) // never fails
-	id := base64.RawURLEncoding.EncodeToString(random[:])
+	id := randomText(32)
+	cookie := http.Cookie{Name: consoleCookie(r), Value: id, MaxAge: int(consoleLifetime.Seconds()), HttpOnly: true, SameSite: http.SameSiteStrictMode}
 	session := &consoleSession{key: sha256.Sum256([]byte(id)), principal: p, credential: credential, began: time.Now()}
+	if onLoopback(r) {
+		session.base = ConsolePath + secretPrefix + randomText(16)
+		cookie.Path = session.base
+	} else {
+		session.base = strings.TrimSuffix(ConsolePath, "/")
+		cookie.Path, cookie.Secure = "/", true
+	}
 	var err error
-	session.pages, err = s.pages.Open(Operator{Principal: p, Source: source, front: s.front, SignOut: func() { s.remove(session) }})
+	session.pages, err = s.pages.Open(Operator{Principal: p, Base: session.base, Source: source, front: s.front, SignOut: func() { s.remove(session) }})
 	if err != nil {
 		return nil, err
 	}
@@ -289,11 +300,38 @@ func (s *consoleSessions) begin(w http.ResponseWriter, r *http.Request, p identi
 	for _, old := range ended {
 		old.close()
 	}
-	http.SetCookie(w, &http.Cookie{
-		Name: consoleCookie(r), Value: id, Path: "/", MaxAge: int(consoleLifetime.Seconds()),
-		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: !onLoopback(r),
-	})
+	http.SetCookie(w, &cookie)
 	return session, nil
+}
+
+// randomText returns random bytes as text.
+func randomText(bytes int) string {
+	b := make([]byte, bytes)
+	_, _ = rand.Read(b) // never fails
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// secretPrefix starts the secret in the paths of a session without TLS: /console/s-SECRET/items. No
+// page has such a name.
+const secretPrefix = "s-"
+
+// pagePath returns the path of a page without ConsolePath and without a secret: /items.
+func pagePath(path string) string {
+	path = strings.TrimPrefix(path, ConsolePath)
+	if strings.HasPrefix(path, secretPrefix) {
+		_, path, _ = strings.Cut(path, "/")
+	}
+	return "/" + path
+}
+
+// withBase returns a copy of a request for the same page below another base.
+func withBase(r *http.Request, base string) *http.Request {
+	changed, address := *r, *r.URL
+	if address.Path = base + pagePath(address.Path); address.RawPath != "" {
+		address.RawPath = base + pagePath(address.RawPath)
+	}
+	changed.URL = &address
+	return &changed
 }
 
 func sameCaller(a, b identity.Principal) bool {
@@ -301,16 +339,14 @@ func sameCaller(a, b identity.Principal) bool {
 }
 
 // consoleCookie returns the name of the cookie. Browsers send the cookies of a host to all of its
-// ports. Only the host itself can set a cookie whose name starts with __Host-.
+// ports. Over TLS, only the host itself can set and get a cookie whose name starts with __Host-, which
+// belongs to all paths. Without TLS, other users of the machine have ports of this host too, so the
+// path of the cookie is a secret of the session.
 func consoleCookie(r *http.Request) string {
-	if !onLoopback(r) {
-		return "__Host-mcpd-console"
-	}
-	_, port, err := net.SplitHostPort(r.Host)
-	if err != nil {
+	if onLoopback(r) {
 		return "mcpd-console"
 	}
-	return "mcpd-console-" + port
+	return "__Host-mcpd-console"
 }
 
 // onLoopback reports whether the browser reaches the server on its own machine and without TLS.
@@ -330,7 +366,7 @@ func (s *consoleSessions) find(r *http.Request) *consoleSession {
 		session := s.byID[sha256.Sum256([]byte(cookie.Value))]
 		s.mu.Unlock()
 		switch {
-		case session == nil:
+		case session == nil, !strings.HasPrefix(r.URL.Path, session.base+"/"):
 		case s.isLive(session):
 			return session
 		default:

@@ -49,6 +49,10 @@ func (c *fakeConsole) SignIn(w http.ResponseWriter, _ *http.Request, status int,
 
 func (p *fakePages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	other := identity.Principal{ID: "bob", Kind: identity.KindKey}
+	if !strings.HasPrefix(r.URL.Path, p.Base+"/") {
+		http.NotFound(w, r)
+		return
+	}
 	fmt.Fprintf(w, "%s operates %v as bob %v", p.Principal.ID, p.MayOperate(r.Context()), p.MayActAs(r.Context(), other))
 	switch {
 	case strings.HasSuffix(r.URL.Path, "live"):
@@ -81,6 +85,7 @@ type consoleSite struct {
 	url     string
 	engine  *engine.Server
 	config  fstest.MapFS
+	base    sync.Map // the path of the session of each browser
 }
 
 const consoleBlock = `
@@ -132,6 +137,16 @@ func (c *consoleSite) browser() *http.Client {
 	return &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
+// at returns the address of a page, in the session of a browser if it has one.
+func (c *consoleSite) at(b *http.Client, path string) string {
+	if page, ok := strings.CutPrefix(path, "/console/"); ok {
+		if base, ok := c.base.Load(b); ok {
+			return c.url + base.(string) + page
+		}
+	}
+	return c.url + path
+}
+
 // send sends a request. A nil form is a GET.
 func (c *consoleSite) send(b *http.Client, path string, form url.Values, modify ...func(*http.Request)) (status int, text string, header http.Header) {
 	c.t.Helper()
@@ -139,7 +154,7 @@ func (c *consoleSite) send(b *http.Client, path string, form url.Values, modify 
 	if form != nil {
 		method, body = http.MethodPost, form.Encode()
 	}
-	r, err := http.NewRequestWithContext(c.t.Context(), method, c.url+path, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(c.t.Context(), method, c.at(b, path), strings.NewReader(body))
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -165,7 +180,12 @@ func (c *consoleSite) send(b *http.Client, path string, form url.Values, modify 
 // signIn signs in with a credential.
 func (c *consoleSite) signIn(b *http.Client, credential string, modify ...func(*http.Request)) (status int, text string, header http.Header) {
 	c.t.Helper()
-	return c.send(b, "/console/", url.Values{"credential": {credential}}, modify...)
+	c.base.Delete(b)
+	status, text, header = c.send(b, "/console/", url.Values{"credential": {credential}}, modify...)
+	if to := header.Get("Location"); to != "" {
+		c.base.Store(b, to)
+	}
+	return status, text, header
 }
 
 // TestConsole_absentWithoutBlock: the path is like any that does not exist.
@@ -218,13 +238,47 @@ func TestConsole_cookie(t *testing.T) {
 	c := newConsoleSite(t, consoleBlock)
 	_, _, header := c.signIn(c.browser(), c.keys["ada"])
 	local := header.Get("Set-Cookie")
-	for _, part := range []string{"HttpOnly", "SameSite=Strict", "Path=/", "Max-Age=28800"} {
+	base, ok := strings.CutPrefix(strings.TrimSuffix(header.Get("Location"), "/"), "/console/s-")
+	if !ok || len(base) < 22 {
+		t.Errorf("the session is at %q", header.Get("Location"))
+	}
+	for _, part := range []string{"HttpOnly", "SameSite=Strict", "Path=/console/s-" + base + ";", "Max-Age=28800"} {
 		if !strings.Contains(local, part) {
 			t.Errorf("cookie %q without %s", local, part)
 		}
 	}
 	if strings.Contains(local, "Secure") || strings.Contains(local, "Domain") {
 		t.Errorf("cookie on loopback: %q", local)
+	}
+	_, _, header = c.signIn(c.browser(), c.keys["ada"])
+	if other := header.Get("Location"); strings.Contains(other, base) {
+		t.Errorf("two sessions at %q", other)
+	}
+}
+
+// A browser sends the cookie of a session without TLS only below its secret path, and the server
+// accepts it only there.
+func TestConsole_secretPath(t *testing.T) {
+	c := newConsoleSite(t, consoleBlock)
+	b := c.browser()
+	_, _, header := c.signIn(b, c.keys["ada"])
+	value, _, _ := strings.Cut(header.Get("Set-Cookie"), ";")
+	c.base.Delete(b)
+	for _, path := range []string{"/healthz", "/console/", "/console/items", "/console/s-", header.Get("Location")[:len(header.Get("Location"))-2] + "/"} {
+		at, err := url.Parse(c.url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sent := b.Jar.Cookies(at); len(sent) != 0 {
+			t.Errorf("%s: a browser sends %v", path, sent)
+		}
+		withCookie := func(r *http.Request) { r.Header.Set("Cookie", value) }
+		if status, text, _ := c.send(c.browser(), path, nil, withCookie); path != "/healthz" && status != http.StatusUnauthorized || strings.Contains(text, "ada") {
+			t.Errorf("%s with the cookie: %d %s", path, status, text)
+		}
+	}
+	if status, text, _ := c.send(b, header.Get("Location")+"items", nil); status != http.StatusOK || !strings.HasPrefix(text, "ada") {
+		t.Errorf("the page of the session: %d %s", status, text)
 	}
 }
 
@@ -246,7 +300,7 @@ func TestConsole_sessionEnds(t *testing.T) {
 	}
 	t.Run("a cookie of no session", func(t *testing.T) {
 		b := c.browser()
-		status, _, _ := c.send(b, "/console/", nil, func(r *http.Request) { r.Header.Set("Cookie", "mcpd-console-"+r.URL.Port()+"=x") })
+		status, _, _ := c.send(b, "/console/", nil, func(r *http.Request) { r.Header.Set("Cookie", "mcpd-console=x") })
 		if status != http.StatusUnauthorized {
 			t.Errorf("page: %d", status)
 		}
@@ -277,7 +331,7 @@ func TestConsole_sessionEnds(t *testing.T) {
 	t.Run("a revoked key", func(t *testing.T) {
 		b := signedIn(t)
 		live := make(chan string, 1)
-		r, err := http.NewRequest(http.MethodGet, c.url+"/console/live", nil)
+		r, err := http.NewRequest(http.MethodGet, c.at(b, "/console/live"), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

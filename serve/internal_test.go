@@ -19,6 +19,7 @@ import (
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/extensions/oidc"
 	"github.com/mcpd/mcpd/extensions/telemetry"
+	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/auth/authn"
 	"github.com/mcpd/mcpd/internal/auth/authn/idptest"
 	"github.com/mcpd/mcpd/internal/base/lazyctx"
@@ -214,3 +215,34 @@ func (f *Front) Routes() (patterns []string) {
 	}
 	return patterns
 }
+
+// Over TLS, or by another name, the cookie of the console belongs to its host alone. Without TLS, a
+// browser sends it to all ports of the machine, so its path is a secret.
+func TestConsoleSessions_cookie(t *testing.T) {
+	for address, secret := range map[string]bool{
+		"http://127.0.0.1:8080/console/": true, "http://localhost:8080/console/": true, "http://[::1]:8080/console/": true,
+		"https://127.0.0.1:8443/console/": false, "https://localhost/console/": false, "https://tools.example.com/console/": false, "http://tools.example.com/console/": false,
+	} {
+		w := httptest.NewRecorder()
+		s := newConsoleSessions(nil, anyPages{}, authn.Middleware{})
+		session, err := s.begin(w, httptest.NewRequest(http.MethodPost, address, nil), identity.Principal{ID: "ada"}, identity.Source{}, "key")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cookie := w.Header().Get("Set-Cookie")
+		if secret {
+			if !strings.HasPrefix(cookie, "mcpd-console=") || !strings.Contains(cookie, "; Path="+session.base+";") || len(session.base) < len(ConsolePath)+22 {
+				t.Errorf("%s: cookie %q of a session at %s", address, cookie, session.base)
+			}
+		} else if !strings.HasPrefix(cookie, "__Host-mcpd-console=") || !strings.Contains(cookie, "; Path=/;") || !strings.Contains(cookie, "; Secure") || session.base+"/" != ConsolePath {
+			t.Errorf("%s: cookie %q of a session at %s", address, cookie, session.base)
+		}
+	}
+}
+
+// anyPages are pages without content.
+type anyPages struct{ http.Handler }
+
+func (p anyPages) Open(Operator) (ConsolePages, error)                  { return p, nil }
+func (anyPages) SignIn(http.ResponseWriter, *http.Request, int, string) {}
+func (anyPages) Close()                                                 {}

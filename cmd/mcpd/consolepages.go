@@ -19,12 +19,12 @@ import (
 // the server in this process, with the rights of the caller.
 type consolePages struct{ server *runningServer }
 
-// pagesBase is the path of the pages on the listener.
+// pagesBase is the path of the sign-in on the listener.
 var pagesBase = strings.TrimSuffix(serve.ConsolePath, "/")
 
 // Open implements [serve.Console].
 func (p consolePages) Open(o serve.Operator) (serve.ConsolePages, error) {
-	return console.New(processBackend{pageBackend{p.server, o}.answer}, console.Options{Base: pagesBase, SignOut: o.SignOut})
+	return console.New(processBackend{pageBackend{p.server, o}.answer}, console.Options{Base: o.Base, SignOut: o.SignOut})
 }
 
 // SignIn implements [serve.Console].

@@ -27,6 +27,15 @@ type signedIn struct {
 	t    *testing.T
 	url  string
 	http *http.Client
+	base string // the path of the session on a listener, for which paths here have /console
+}
+
+// address returns the address of a path.
+func (b *signedIn) address(path string) string {
+	if page, ok := strings.CutPrefix(path, "/console/"); ok && b.base != "" {
+		return b.url + b.base + "/" + page
+	}
+	return b.url + path
 }
 
 // newConsoleListener starts a server with keys of three principals, who have signed in.
@@ -49,7 +58,7 @@ func newConsoleListener(t *testing.T) (a *controlledServer, ada, cy, bob *signed
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := &signedIn{t, a.url, &http.Client{Jar: jar}}
+		b := &signedIn{t, a.url, &http.Client{Jar: jar}, ""}
 		if status, text := b.post("/console/", url.Values{"credential": {key}}); status != http.StatusOK || !strings.Contains(text, "Sign out") {
 			t.Fatalf("sign in as %s: %d %s", name, status, text)
 		}
@@ -69,12 +78,18 @@ func (b *signedIn) send(r *http.Request) (int, string) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return answer.StatusCode, string(text)
+	if path := answer.Request.URL.Path; b.base == "" && strings.HasPrefix(path, "/console/s-") {
+		b.base = strings.TrimSuffix(path, "/")
+	}
+	if b.base == "" {
+		return answer.StatusCode, string(text)
+	}
+	return answer.StatusCode, strings.ReplaceAll(string(text), `"`+b.base+"/", `"/console/`)
 }
 
 func (b *signedIn) get(path string) (int, string) {
 	b.t.Helper()
-	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodGet, b.url+path, nil)
+	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodGet, b.address(path), nil)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -83,7 +98,7 @@ func (b *signedIn) get(path string) (int, string) {
 
 func (b *signedIn) post(path string, form url.Values) (int, string) {
 	b.t.Helper()
-	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, b.url+path, strings.NewReader(form.Encode()))
+	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, b.address(path), strings.NewReader(form.Encode()))
 	if err != nil {
 		b.t.Fatal(err)
 	}

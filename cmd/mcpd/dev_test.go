@@ -145,7 +145,7 @@ func newConsoleBrowser(t *testing.T, address string) *signedIn {
 		t.Fatal(err)
 	}
 	base, first, _ := strings.Cut(address, "/?")
-	b := &signedIn{t, base, &http.Client{Jar: jar, Timeout: patience}}
+	b := &signedIn{t, base, &http.Client{Jar: jar, Timeout: patience}, ""}
 	t.Cleanup(b.http.CloseIdleConnections)
 	b.get("/?" + first)
 	return b

@@ -324,6 +324,7 @@ func TestJourney_listener(t *testing.T) {
 	p.click("Sign in")
 	p.see("Overview")
 	p.see("Healthy")
+	p.evaluate("location.href.slice(0, -1)", &p.base)
 	p.check("overview")
 	p.click("Items")
 	p.click("greet")
@@ -337,14 +338,14 @@ func TestJourney_listener(t *testing.T) {
 	p.click("Run")
 	p.see("you may not act as this principal")
 	p.check("impersonation")
-	p.open("/console/calls")
+	p.open("/calls")
 	p.see("robot")
-	p.open("/console/upstreams")
+	p.open("/upstreams")
 	p.see("crm")
 	p.expect("[object Event]") // the end of live data
 	s.run("key", "revoke", strings.Split(strings.TrimPrefix(s.key, "mcpd_"), "_")[0], "--file", "keys.json")
 	s.eventually("the session ends", func() bool {
-		p.open("/console/")
+		p.open("/")
 		var ended bool
 		p.evaluate(shows("API key or token"), &ended)
 		return ended
