@@ -1,8 +1,12 @@
 package control
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,6 +66,52 @@ func TestServer_otherUser(t *testing.T) {
 	stop()
 	if asked {
 		t.Error("the request was carried out")
+	}
+}
+
+// Programs that the server started hold connections without a request. The operator, whose
+// requests have room of their own, is still answered.
+func TestServer_silentStartedProgram(t *testing.T) {
+	if path := os.Getenv("MCPD_TEST_SILENT"); path != "" {
+		for range 2 * maxConnections {
+			conn, err := net.Dial("unix", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+		}
+		fmt.Println("connected")
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the test ends
+		return
+	}
+	path := newPath(t)
+	answered := make(chan string, 1)
+	stop := serving(t, path, func(context.Context, Request) (any, error) { return <-answered, nil })
+	defer stop()
+	child := exec.Command(os.Args[0], "-test.run=^TestServer_silentStartedProgram$", "-test.count=1")
+	child.Env = append(os.Environ(), "MCPD_TEST_SILENT="+path)
+	in, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = in.Close()
+		_ = child.Wait()
+	}()
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "connected\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	answered <- "yes"
+	var got string
+	if err := Do(t.Context(), path, Request{Action: Reload}, &got); err != nil || got != "yes" {
+		t.Errorf("the operator got %q, %v", got, err)
 	}
 }
 

@@ -23,6 +23,9 @@ const (
 	// maxConnections is the maximum number of connections that carry requests; further
 	// ones are closed.
 	maxConnections = 16
+	// maxStarted is the maximum number of such connections of programs that the server has
+	// started. They get none of maxConnections, so they cannot lock out the operator.
+	maxStarted = 4
 	// maxStreams is the maximum number of connections that a [Stream] serves.
 	maxStreams = 64
 	// acceptBackoff is the delay after a failed accept.
@@ -49,6 +52,7 @@ type Server struct {
 	listener net.Listener
 	dir      *socketDir
 	room     chan struct{}
+	started  chan struct{} // the room of programs that the server has started
 	streams  chan struct{}
 }
 
@@ -87,7 +91,7 @@ func listen(path string) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, p.close())
 	}
-	return &Server{listener: l, dir: p, room: make(chan struct{}, maxConnections), streams: make(chan struct{}, maxStreams)}, nil
+	return &Server{listener: l, dir: p, room: make(chan struct{}, maxConnections), started: make(chan struct{}, maxStarted), streams: make(chan struct{}, maxStreams)}, nil
 }
 
 // listen creates the socket while no other process creates one in this directory.
@@ -132,12 +136,15 @@ func (s *Server) Serve(ctx context.Context, answer Handler) {
 			case <-ctx.Done():
 			case <-time.After(acceptBackoff):
 			}
-		case !s.admits(conn):
-			_ = conn.Close()
 		default:
+			room := s.admit(conn)
+			if room == nil {
+				_ = conn.Close()
+				continue
+			}
 			busy.Go(func() {
 				defer conn.Close()
-				if stream := s.serve(ctx, conn, answer); stream != nil {
+				if stream := s.serve(ctx, conn, room, answer); stream != nil {
 					defer func() { <-s.streams }()
 					stream()
 				}
@@ -146,25 +153,29 @@ func (s *Server) Serve(ctx context.Context, answer Handler) {
 	}
 }
 
-// admits reports whether a connection belongs to a permitted user and is within the
-// limit. If so, it counts the connection.
-func (s *Server) admits(conn net.Conn) bool {
+// admit counts a connection in the room that it returns, or returns nil if the connection belongs to
+// another user or is beyond the limit.
+func (s *Server) admit(conn net.Conn) (room chan struct{}) {
 	if peer, known := peercred.Of(conn); known && peer.UID != 0 && int(peer.UID) != os.Geteuid() {
-		return false
+		return nil
+	}
+	room = s.room
+	if startedByServer(conn) {
+		room = s.started
 	}
 	select {
-	case s.room <- struct{}{}:
-		return true
+	case room <- struct{}{}:
+		return room
 	default:
-		return false
+		return nil
 	}
 }
 
-// serve answers the request of one connection, which it then counts no longer. If the
-// connection switches to another protocol, it counts it as one of s.streams and returns
+// serve answers the request of one connection, which it then counts in its room no longer. If
+// the connection switches to another protocol, it counts it as one of s.streams and returns
 // the function that serves it. A disconnect is not an error.
-func (s *Server) serve(ctx context.Context, conn net.Conn, answer Handler) (stream func()) {
-	defer func() { <-s.room }()
+func (s *Server) serve(ctx context.Context, conn net.Conn, room chan struct{}, answer Handler) (stream func()) {
+	defer func() { <-room }()
 	_ = conn.SetReadDeadline(time.Now().Add(ioTimeout))
 	waited := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now()) })
 	reader := bufio.NewReader(io.LimitReader(conn, maxParams))
@@ -174,7 +185,7 @@ func (s *Server) serve(ctx context.Context, conn net.Conn, answer Handler) (stre
 	var result any
 	if err != nil {
 		err = fmt.Errorf("a request must be a line of at most %d bytes, or %d with params, within %s", maxRequest, maxParams, ioTimeout)
-	} else if r, err = parseRequest(line); err == nil && r.Action != Status && startedByServer(conn) {
+	} else if r, err = parseRequest(line); err == nil && r.Action != Status && room == s.started {
 		err = errors.New("programs that the server has started, such as those of tools and upstream servers, may only ask for its status")
 	} else if err == nil {
 		result, err = answer(withUser(ctx, conn), r)
