@@ -223,6 +223,42 @@ func TestServer_invalidRequest(t *testing.T) {
 	}
 }
 
+// A client that closes its end does not want the response, however long it takes.
+func TestServer_disconnectedClient(t *testing.T) {
+	for name, end := range map[string]func(*net.UnixConn) error{"closed": (*net.UnixConn).Close, "half closed": (*net.UnixConn).CloseWrite} {
+		t.Run(name, func(t *testing.T) {
+			path := newPath(t)
+			begun, ended := make(chan struct{}), make(chan error, 1)
+			serving(t, path, func(ctx context.Context, r Request) (any, error) {
+				close(begun)
+				<-ctx.Done()
+				ended <- context.Cause(ctx)
+				return r, nil
+			})
+			conn, err := net.Dial("unix", path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			if _, err := io.WriteString(conn, `{"control":1,"do":"reload"}`+"\n"); err != nil {
+				t.Fatal(err)
+			}
+			<-begun
+			if err := end(conn.(*net.UnixConn)); err != nil {
+				t.Fatal(err)
+			}
+			select {
+			case err := <-ended:
+				if !errors.Is(err, errDisconnected) {
+					t.Errorf("the request ended with %v", err)
+				}
+			case <-time.After(time.Minute):
+				t.Error("the request goes on without its client")
+			}
+		})
+	}
+}
+
 func TestServer_maxConnections(t *testing.T) {
 	path := newPath(t)
 	begun, end := make(chan struct{}), make(chan struct{})

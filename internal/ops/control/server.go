@@ -33,7 +33,8 @@ const (
 )
 
 // Handler handles a request. Its result is encoded as JSON. An error is sent to the
-// client and must contain only what the user of the server may know.
+// client and must contain only what the user of the server may know. The context ends when
+// the client closes its end of the connection, or when the stream that the request starts has ended.
 type Handler func(ctx context.Context, r Request) (result any, err error)
 
 // Stream is the result of a request after which its connection carries another
@@ -144,7 +145,9 @@ func (s *Server) Serve(ctx context.Context, answer Handler) {
 			}
 			busy.Go(func() {
 				defer conn.Close()
-				if stream := s.serve(ctx, conn, room, answer); stream != nil {
+				ctx, cancel := context.WithCancelCause(ctx)
+				defer cancel(nil)
+				if stream := s.serve(ctx, cancel, conn, room, answer); stream != nil {
 					defer func() { <-s.streams }()
 					stream()
 				}
@@ -173,12 +176,13 @@ func (s *Server) admit(conn net.Conn) (room chan struct{}) {
 
 // serve answers the request of one connection, which it then counts in its room no longer. If
 // the connection switches to another protocol, it counts it as one of s.streams and returns
-// the function that serves it. A disconnect is not an error.
-func (s *Server) serve(ctx context.Context, conn net.Conn, room chan struct{}, answer Handler) (stream func()) {
+// the function that serves it. A disconnect is not an error, but cancels the request.
+func (s *Server) serve(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, room chan struct{}, answer Handler) (stream func()) {
 	defer func() { <-room }()
 	_ = conn.SetReadDeadline(time.Now().Add(ioTimeout))
 	waited := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Now()) })
-	reader := bufio.NewReader(io.LimitReader(conn, maxParams))
+	limited := &io.LimitedReader{R: conn, N: maxParams}
+	reader := bufio.NewReader(limited)
 	line, err := reader.ReadBytes('\n')
 	waited()
 	var r Request
@@ -188,7 +192,10 @@ func (s *Server) serve(ctx context.Context, conn net.Conn, room chan struct{}, a
 	} else if r, err = parseRequest(line); err == nil && r.Action != Status && room == s.started {
 		err = errors.New("programs that the server has started, such as those of tools and upstream servers, may only ask for its status")
 	} else if err == nil {
+		limited.N = maxRequest // what follows the request is not part of it
+		stop := watchEnd(conn, reader, cancel)
 		result, err = answer(withUser(ctx, conn), r)
+		stop()
 	}
 	if begun, ok := result.(Stream); ok && err == nil {
 		select {
@@ -210,6 +217,26 @@ func (s *Server) serve(ctx context.Context, conn net.Conn, room chan struct{}, a
 		return nil
 	}
 	return stream
+}
+
+// errDisconnected is the cause of the end of a request without a client.
+var errDisconnected = errors.New("the client closed the connection")
+
+// watchEnd cancels a request when its client closes its end of the connection, until stop is called.
+// The reader keeps what the client sends meanwhile.
+func watchEnd(conn net.Conn, reader *bufio.Reader, cancel context.CancelCauseFunc) (stop func()) {
+	_ = conn.SetReadDeadline(time.Time{})
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		if _, err := reader.Peek(1); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			cancel(errDisconnected)
+		}
+	}()
+	return func() {
+		_ = conn.SetReadDeadline(time.Now())
+		<-watched
+	}
 }
 
 // userKey is the key of the user of a connection in the context of its request.
