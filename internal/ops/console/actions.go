@@ -135,7 +135,7 @@ type confirmBody struct {
 	CSRF    string
 	Address string // of the form
 	Rows    [][2]string
-	Change  string // what the upstream server changed
+	Change  []diffLine // what the upstream server changed, in full
 }
 
 // confirm asks whether to do something.
@@ -166,10 +166,10 @@ func (c *Console) confirm(w http.ResponseWriter, r *http.Request) {
 		}
 		for _, p := range pins {
 			if p.PinName == (control.PinName{Upstream: query.Get("upstream"), Tool: query.Get("tool"), Digest: query.Get("digest")}) {
-				b.Change = p.Change
+				b.Change = diffLines(p.Change)
 			}
 		}
-		if b.Change == "" {
+		if b.Change == nil {
 			c.problem(w, r, http.StatusNotFound, a.Section, "The tool has changed", "The upstream server offers it differently now, or it was accepted. Look at the page of upstream servers again.")
 			return
 		}

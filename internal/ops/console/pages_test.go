@@ -516,6 +516,35 @@ func TestConsole_serverGone(t *testing.T) {
 	}
 }
 
+// A line of a definition has its sign, even if it looks like the heading of a diff.
+func TestDiffLines(t *testing.T) {
+	t.Parallel()
+	const text = "--- crm/a sha256 1\n+++ crm/a sha256 2\n@@ -1,2 +1,3 @@\n same\n--- gone\n+++ new\n+ +\n"
+	want := []diffLine{
+		{"", "--- crm/a sha256 1\n"}, {"", "+++ crm/a sha256 2\n"}, {"", "@@ -1,2 +1,3 @@\n"}, {"", " same\n"}, {"-", "--- gone\n"}, {"+", "+++ new\n"}, {"+", "+ +\n"},
+	}
+	if diff := cmp.Diff(want, diffLines(text)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// The page that asks for a confirmation shows all of a change, since all of it is accepted.
+func TestConfirm_longChange(t *testing.T) {
+	t.Parallel()
+	backend := newFake()
+	pin := control.PinName{Upstream: "crm", Tool: "erase", Digest: "d"}
+	const last = "+  \"the last line\"\n"
+	change := "--- crm/erase\n+++ crm/erase\n" + strings.Repeat("+"+strings.Repeat("x", 398)+"\n", 1999) + last
+	backend.answers[control.Pins] = []control.PinRow{{PinName: pin, Change: change}, {PinName: control.PinName{Upstream: "crm", Tool: "other"}, Problem: "too long to show"}}
+	b := browse(t, backend).signIn()
+	_, page := b.get("/confirm/accept?upstream=crm&tool=erase&digest=d")
+	if text := pageText(t, page); !strings.Contains(text, change) || strings.Count(page, "<ins>") != 2000 {
+		t.Errorf("the page has %d lines of the change: %.300s", strings.Count(page, "<ins>"), text)
+	}
+	_, page = b.get("/upstreams")
+	mustContain(t, page, "too long to show")
+}
+
 func TestStreams_bounded(t *testing.T) {
 	t.Parallel()
 	b := browse(t, newFake()).signIn()

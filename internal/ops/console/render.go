@@ -49,7 +49,7 @@ var functions = template.FuncMap{
 	"name": func(s string) string { return cut(s, maxName) },
 	"text": func(s string) string { return cut(s, maxText) },
 	"long": func(s string) string { return cut(s, maxLong) },
-	"diff": diffLines,
+	"diff": func(s string) []diffLine { return diffLines(cut(s, maxLong)) },
 	"json": func(j json.RawMessage) string { return cut(prettyJSON(j), maxLong) },
 	"link": link,
 	"when": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
@@ -79,19 +79,20 @@ var functions = template.FuncMap{
 // diffLine is a line of a unified diff, with its end. Sign is + or - for a line that changed.
 type diffLine struct{ Sign, Text string }
 
-// maxDiffLines bounds the lines of a diff that have colors.
-const maxDiffLines = 2000
+// maxDiffLines bounds the lines of a diff that have colors. No diff of the server has more.
+const maxDiffLines = 2100
 
-// diffLines splits a diff into lines. What follows the first lines is one text.
-func diffLines(text string) (lines []diffLine) {
-	rest := cut(text, maxLong)
+// diffLines splits a diff into lines. What follows the first lines is one text. The first two lines
+// name what is compared. A later line is one of the definitions, even if it looks like such a name.
+func diffLines(rest string) (lines []diffLine) {
 	for len(lines) < maxDiffLines && rest != "" {
 		line, after, ended := strings.Cut(rest, "\n")
 		if ended {
 			line += "\n"
 		}
 		sign := ""
-		if c := line[0]; (c == '+' || c == '-') && !strings.HasPrefix(line, "+++ ") && !strings.HasPrefix(line, "--- ") {
+		heading := len(lines) == 0 && strings.HasPrefix(line, "--- ") || len(lines) == 1 && strings.HasPrefix(line, "+++ ")
+		if c := line[0]; (c == '+' || c == '-') && !heading {
 			sign = string(c)
 		}
 		lines, rest = append(lines, diffLine{sign, line}), after
