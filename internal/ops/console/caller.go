@@ -22,12 +22,13 @@ func (a asForm) Kinds() []identity.Kind {
 	return []identity.Kind{identity.KindKey, identity.KindToken, identity.KindCertificate, identity.KindLocal, identity.KindAnonymous}
 }
 
-// asFormOf reads the caller of a posted form.
+// asFormOf reads the caller of a posted form. A name keeps all of its characters but spaces around it:
+// one that ends in a character that cannot be seen is another name.
 func asFormOf(posted url.Values) asForm {
+	name := func(field string) string { return strings.Trim(posted.Get(field), " \t\n") }
 	return asForm{
-		Other: posted.Get("as") == "other", ID: strings.TrimSpace(posted.Get("as_id")), Kind: posted.Get("as_kind"), Issuer: strings.TrimSpace(posted.Get("as_issuer")),
-		Scopes: posted.Get("as_scopes"), Groups: posted.Get("as_groups"), Bound: strings.TrimSpace(posted.Get("as_bound")),
-		AgentID: strings.TrimSpace(posted.Get("as_agent")), Model: strings.TrimSpace(posted.Get("as_model")),
+		Other: posted.Get("as") == "other", ID: name("as_id"), Kind: posted.Get("as_kind"), Issuer: name("as_issuer"),
+		Scopes: posted.Get("as_scopes"), Groups: posted.Get("as_groups"), Bound: name("as_bound"), AgentID: name("as_agent"), Model: name("as_model"),
 	}
 }
 

@@ -63,7 +63,7 @@ type formDecoder struct {
 
 // value decodes the value of a schema. present is false for an optional value that was left empty.
 func (d *formDecoder) value(pointer string, j json.RawMessage, required bool, depth int) (value any, present bool) {
-	s, text := d.parse(j), strings.ReplaceAll(d.posted.Get("arg"+pointer), "\r\n", "\n")
+	s, text := d.parse(j), d.posted.Get("arg"+pointer)
 	if d.count++; d.count > maxFields || depth > maxDepth {
 		return d.json(text)
 	}
@@ -167,7 +167,7 @@ func edit(value any, action string) any {
 	verb, pointer, _ := strings.Cut(action, "/")
 	var path []string
 	for part := range strings.SplitSeq(pointer, "/") {
-		path = append(path, strings.ReplaceAll(strings.ReplaceAll(part, "~1", "/"), "~0", "~"))
+		path = append(path, memberName(part))
 	}
 	switch verb {
 	case "add":

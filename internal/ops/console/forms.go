@@ -17,6 +17,10 @@ import (
 //	choice/target       the index of an alternative
 //
 // A value is decoded JSON with json.Number, or invalidText that was typed where it does not fit.
+//
+// A field shows characters that cannot be seen as escapes, such as \u{202E}, and a hidden field named
+// escaped has its name. So a person sees them, and the value comes back as it was: browsers change
+// some of these characters, and the filter of pages all of them.
 
 // invalidText is typed text that is no value of its field.
 type invalidText string
@@ -57,9 +61,99 @@ type fieldOption struct {
 // ID is the id of the element of a field.
 func (f field) ID() string { return "f" + url.QueryEscape(f.Scope+f.Pointer) }
 
-// pointed returns the pointer of a member.
+// pointed returns the pointer of a member. Characters that cannot be seen are ~uHEX; in it.
 func pointed(pointer, name string) string {
-	return pointer + "/" + strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
+	name = strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
+	if !hides(name, oneLine) {
+		return pointer + "/" + name
+	}
+	return pointer + "/" + escapeUnseen(name, oneLine, "~u%X;")
+}
+
+// memberName returns the name of a member from its part of a pointer.
+func memberName(part string) string {
+	part = unescapeUnseen(part, "~u", ";")
+	return strings.ReplaceAll(strings.ReplaceAll(part, "~1", "/"), "~0", "~")
+}
+
+// fieldLines is the number of lines that a field may have.
+type fieldLines bool
+
+const (
+	oneLine  fieldLines = false
+	anyLines fieldLines = true
+)
+
+// hides reports whether a value of a field needs escapes.
+func hides(value string, lines fieldLines) bool {
+	return strings.ContainsFunc(value, func(r rune) bool { return unseen(r) || r == '\n' && lines == oneLine })
+}
+
+// escapeUnseen replaces the characters of a value that need it, by a format of their numbers.
+func escapeUnseen(value string, lines fieldLines, format string) string {
+	var b strings.Builder
+	for _, r := range value {
+		if unseen(r) || r == '\n' && lines == oneLine {
+			fmt.Fprintf(&b, format, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// unescapeUnseen replaces each hexadecimal number between two marks by its character.
+func unescapeUnseen(text, start, end string) string {
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(text, start)
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		const maxDigits = 6
+		digits, _, closed := strings.Cut(after[:min(len(after), maxDigits+len(end))], end)
+		number, err := strconv.ParseUint(digits, 16, 32)
+		if !closed || err != nil {
+			b.WriteString(start)
+			text = after
+			continue
+		}
+		b.WriteRune(rune(number))
+		text = after[len(digits)+len(end):]
+	}
+}
+
+// fieldText returns the text of a field for its value.
+func fieldText(value string, lines fieldLines) string {
+	if !hides(value, lines) {
+		return value
+	}
+	return escapeUnseen(strings.ReplaceAll(value, `\`, `\\`), lines, `\u{%X}`)
+}
+
+// fieldValue returns the value of a field with escapes for its text.
+func fieldValue(text string) string {
+	parts := strings.Split(text, `\\`)
+	for i, part := range parts {
+		parts[i] = unescapeUnseen(part, `\u{`, "}")
+	}
+	return strings.Join(parts, `\`)
+}
+
+// readFields undoes, in a posted form, what a browser does with line ends, and the escapes of fields.
+func readFields(posted url.Values) {
+	for _, values := range posted {
+		for i, text := range values {
+			values[i] = strings.ReplaceAll(text, "\r\n", "\n")
+		}
+	}
+	for _, name := range posted["escaped"] {
+		for i, text := range posted[name] {
+			posted[name][i] = fieldValue(text)
+		}
+	}
+	delete(posted, "escaped")
 }
 
 // formOf returns the form of a document, filled in with a value. scope is the prefix of the names of

@@ -2,17 +2,22 @@ package console
 
 import (
 	"encoding/json"
+	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/net/html"
+
+	"github.com/mcpd/mcpd/internal/ops/control"
 )
 
 func TestDecodeForm(t *testing.T) {
 	t.Parallel()
 	rows := []struct{ name, schema, posted, want string }{
 		{"string", `{"properties":{"a":{"type":"string"}}}`, "arg/a=x", `{"a":"x"}`},
-		{"lines", `{"properties":{"a":{"type":"string"}}}`, "arg/a=x%0D%0Ay", `{"a":"x\ny"}`},
+		{"lines", `{"properties":{"a":{"type":"string"}}}`, "arg/a=x%0Ay", `{"a":"x\ny"}`},
 		{"optional string", `{"properties":{"a":{"type":"string"}}}`, "arg/a=", `{}`},
 		{"required string", `{"properties":{"a":{"type":"string"}},"required":["a"]}`, "arg/a=", `{"a":""}`},
 		{"number", `{"properties":{"a":{"type":"number"}}}`, "arg/a=+1.50+", `{"a":1.50}`},
@@ -146,5 +151,107 @@ func TestFormOf_recursion(t *testing.T) {
 				t.Error("an empty form is invalid")
 			}
 		})
+	}
+}
+
+// postedBy returns what a browser posts for the form of a page whose address starts with a path:
+// it ends lines with CR LF, and removes the line ends of an input.
+func postedBy(t *testing.T, page, path string) url.Values {
+	t.Helper()
+	doc, err := html.Parse(strings.NewReader(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	attribute := func(n *html.Node, key string) (value string, ok bool) {
+		for _, a := range n.Attr {
+			if a.Key == key {
+				return a.Val, true
+			}
+		}
+		return "", false
+	}
+	posted := url.Values{}
+	for form := range doc.Descendants() {
+		if to, _ := attribute(form, "action"); form.Data != "form" || !strings.HasPrefix(to, path) {
+			continue
+		}
+		for n := range form.Descendants() {
+			name, _ := attribute(n, "name")
+			value, _ := attribute(n, "value")
+			switch n.Data {
+			case "input":
+				kind, _ := attribute(n, "type")
+				if _, checked := attribute(n, "checked"); kind == "radio" && !checked {
+					continue
+				}
+				posted.Add(name, strings.NewReplacer("\r", "", "\n", "").Replace(value))
+			case "textarea":
+				text := ""
+				if n.FirstChild != nil {
+					text = n.FirstChild.Data
+				}
+				posted.Add(name, strings.ReplaceAll(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(text), "\n", "\r\n"))
+			}
+		}
+	}
+	return posted
+}
+
+// hiddenValues have characters that a browser or the filter of pages changes.
+var hiddenValues = []string{
+	"ada\u202ebob", "ada\u00a0", "\x1b[31m", "a\x00b", "a\rb", "a\r\nb", "\u0085\u009b", "lines\n\u2066", "\n\u200b", `\u{202E}`, `back\slash \\ \u{202E}` + "\u200b", `\` + "\U000e0041" + `\u{`, "می\u200cخواهم",
+}
+
+// The values of a form, and the names of its members, come back as they were.
+func TestForm_hiddenCharacters(t *testing.T) {
+	t.Parallel()
+	for _, value := range hiddenValues {
+		for _, name := range []string{"a", "m\u202en", "x/y~\n\u200b", "~u202e;"} {
+			arguments, _ := json.Marshal(map[string]any{name: value, "line": value, "list": []string{value}, "any": map[string]string{value: value}})
+			member, _ := json.Marshal(name)
+			backend := newFake()
+			backend.answers[control.Item] = itemWith(`{"type":"object","properties":{` + string(member) + `:{"type":"string"},"line":{"type":"string","maxLength":100},"list":{"type":"array","items":{"type":"string"}},"any":{}}}`)
+			b := browse(t, backend).signIn()
+			const try = "/item/try?kind=tool&address=greet"
+			_, page, _ := b.post(try, url.Values{"mode": {"json"}, "json": {string(arguments)}, "edit": {"form"}})
+			for _, edit := range []string{"add/list", "remove/list/1", ""} {
+				form := postedBy(t, page, "/item/try")
+				form.Set("edit", edit)
+				_, page, _ = b.post(try, form)
+			}
+			made := backend.requests(control.Try)
+			var call control.TryCall
+			if len(made) != 1 || made[0].DecodeParams(&call) != nil {
+				t.Fatalf("%q in %q: %d calls", value, name, len(made))
+			}
+			if diff := cmp.Diff(decodeJSON(arguments), decodeJSON(call.Arguments)); diff != "" {
+				t.Errorf("%q in %q (-want +got):\n%s", value, name, diff)
+			}
+		}
+	}
+}
+
+// A call is explained for the principal that the page names, not for one that looks like it.
+func TestForm_hiddenPrincipal(t *testing.T) {
+	t.Parallel()
+	for _, value := range hiddenValues {
+		backend := newFake()
+		b := browse(t, backend).signIn()
+		_, page := b.get("/policies?" + url.Values{"kind": {"tool"}, "address": {"greet"}, "as": {"other"}, "as_id": {"x" + value + "x"}, "as_kind": {"key"}}.Encode())
+		form := postedBy(t, page, "/policies/explain")
+		form.Set("kind", "tool")
+		form.Set("as_kind", "key")
+		if status, _, _ := b.post("/policies/explain", form); status != http.StatusOK {
+			t.Errorf("%q: status %d", value, status)
+		}
+		var call control.ExplainCall
+		if made := backend.requests(control.Explain); len(made) != 1 || made[0].DecodeParams(&call) != nil || call.Principal == nil || call.Principal.ID != "x"+value+"x" {
+			t.Errorf("%q: explained for %+v", value, call.Principal)
+		}
+		_, page = b.get("/items?" + url.Values{"q": {value}}.Encode())
+		_, page = b.get("/items?" + postedBy(t, page, "/items").Encode())
+		if again := postedBy(t, page, "/items"); again.Has("escaped") != hides(value, oneLine) || !again.Has("escaped") && again.Get("q") != value || again.Has("escaped") && fieldValue(again.Get("q")) != value {
+			t.Errorf("%q: the search is %q", value, again)
+		}
 	}
 }

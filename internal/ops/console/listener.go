@@ -17,7 +17,7 @@ func (c *Console) serveListener(w http.ResponseWriter, r *http.Request) {
 		c.redirect(w, r, "/")
 		return
 	}
-	http.StripPrefix(c.base, c.mux).ServeHTTP(w, r)
+	c.serve(w, r)
 }
 
 // signOutPath is the path of the form that ends the session of a caller of a listener.

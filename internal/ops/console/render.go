@@ -44,17 +44,21 @@ const (
 )
 
 // functions are the functions of templates. A template passes text of the server through name, text
-// or long, which cut it.
+// or long, which cut it, and values of fields through line or area, which do not.
 var functions = template.FuncMap{
-	"name": func(s string) string { return cut(s, maxName) },
-	"text": func(s string) string { return cut(s, maxText) },
-	"long": func(s string) string { return cut(s, maxLong) },
-	"diff": func(s string) []diffLine { return diffLines(cut(s, maxLong)) },
-	"json": func(j json.RawMessage) string { return cut(prettyJSON(j), maxLong) },
-	"link": link,
-	"when": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
-	"iso":  func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
-	"ms":   milliseconds,
+	"name":        func(s string) string { return cut(s, maxName) },
+	"text":        func(s string) string { return cut(s, maxText) },
+	"long":        func(s string) string { return cut(s, maxLong) },
+	"line":        func(value string) string { return fieldText(value, oneLine) },
+	"area":        func(value string) string { return fieldText(value, anyLines) },
+	"escapedline": func(name, value string) string { return ifHides(name, value, oneLine) },
+	"escapedarea": func(name, value string) string { return ifHides(name, value, anyLines) },
+	"diff":        func(s string) []diffLine { return diffLines(cut(s, maxLong)) },
+	"json":        func(j json.RawMessage) string { return cut(prettyJSON(j), maxLong) },
+	"link":        link,
+	"when":        func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
+	"iso":         func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
+	"ms":          milliseconds,
 	"one": func(n int, noun string) string {
 		if n == 1 {
 			return "1 " + noun
@@ -74,6 +78,14 @@ var functions = template.FuncMap{
 		}
 		return m
 	},
+}
+
+// ifHides returns the name of a field if its value needs escapes.
+func ifHides(name, value string, lines fieldLines) string {
+	if hides(value, lines) {
+		return name
+	}
+	return ""
 }
 
 // diffLine is a line of a unified diff, with its end. Sign is + or - for a line that changed.

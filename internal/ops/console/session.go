@@ -129,13 +129,13 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "The request comes from another site.", http.StatusForbidden)
 		return
 	}
-	path, pages := strings.TrimPrefix(r.URL.Path, c.base), http.StripPrefix(c.base, c.mux)
+	path := strings.TrimPrefix(r.URL.Path, c.base)
 	if path == "" {
 		c.redirect(w, r, "/")
 		return
 	}
 	if strings.HasPrefix(path, "/assets/") || path == startPath { // they are the same in every mcpd
-		pages.ServeHTTP(w, r)
+		c.serve(w, r)
 		return
 	}
 	if token := r.URL.Query().Get("token"); token != "" && path == "/" && r.Method == http.MethodGet {
@@ -150,7 +150,16 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodPost && !c.readForm(w, r, s) {
 		return
 	}
-	pages.ServeHTTP(w, r)
+	c.serve(w, r)
+}
+
+// serve passes a request that has been checked to the page that it names.
+func (c *Console) serve(w http.ResponseWriter, r *http.Request) {
+	if query := r.URL.Query(); query.Has("escaped") { // of a form
+		readFields(query)
+		r.URL.RawQuery = query.Encode()
+	}
+	http.StripPrefix(c.base, c.mux).ServeHTTP(w, r)
 }
 
 // signIn starts a session for the request with the token. It redirects to an address without it.
@@ -194,6 +203,7 @@ func (c *Console) readForm(w http.ResponseWriter, r *http.Request, s *session) b
 		http.Error(w, "The form is longer than 1 MiB, or is not valid.", http.StatusRequestEntityTooLarge)
 		return false
 	}
+	readFields(r.PostForm)
 	if !equalSecrets(r.PostForm.Get("csrf"), s.csrf) {
 		http.Error(w, "The form is not one of this session. Load the page again.", http.StatusForbidden)
 		return false
