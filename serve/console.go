@@ -108,10 +108,16 @@ type consoleSession struct {
 	credential string
 	began      time.Time
 	pages      ConsolePages
+	expiry     *time.Timer // ends the session, with the credential, if no request does
 	closing    sync.Once
 }
 
-func (s *consoleSession) close() { s.closing.Do(s.pages.Close) }
+func (s *consoleSession) close() {
+	s.closing.Do(func() {
+		s.expiry.Stop()
+		s.pages.Close()
+	})
+}
 
 func newConsoleSessions(f *Front, pages Console, who authn.Middleware) *consoleSessions {
 	return &consoleSessions{front: f, pages: pages, who: who, byID: map[[sha256.Size]byte]*consoleSession{}}
@@ -266,6 +272,7 @@ func (s *consoleSessions) begin(w http.ResponseWriter, r *http.Request, p identi
 	if err != nil {
 		return nil, err
 	}
+	session.expiry = time.AfterFunc(consoleLifetime, func() { s.end(session) })
 	var ended []*consoleSession
 	s.mu.Lock()
 	s.byID[session.key] = session

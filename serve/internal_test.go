@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -225,6 +226,7 @@ func TestConsoleSessions_cookie(t *testing.T) {
 	} {
 		w := httptest.NewRecorder()
 		s := newConsoleSessions(nil, anyPages{}, authn.Middleware{})
+		defer s.closeAll()
 		session, err := s.begin(w, httptest.NewRequest(http.MethodPost, address, nil), identity.Principal{ID: "ada"}, identity.Source{}, "key")
 		if err != nil {
 			t.Fatal(err)
@@ -238,6 +240,21 @@ func TestConsoleSessions_cookie(t *testing.T) {
 			t.Errorf("%s: cookie %q of a session at %s", address, cookie, session.base)
 		}
 	}
+}
+
+// A session that no request uses ends, too: it holds a credential.
+func TestConsoleSessions_expiry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newConsoleSessions(nil, anyPages{}, authn.Middleware{})
+		if _, err := s.begin(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "http://127.0.0.1/console/", nil), identity.Principal{ID: "ada"}, identity.Source{}, "key"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(consoleLifetime)
+		synctest.Wait()
+		if len(s.byID) != 0 {
+			t.Error("the session has not ended")
+		}
+	})
 }
 
 // anyPages are pages without content.
