@@ -80,9 +80,10 @@ type Console struct {
 	busy sync.WaitGroup
 
 	// guarded by mu
-	mu      sync.Mutex
-	session *session
-	runs    []*run // oldest first
+	mu       sync.Mutex
+	session  *session
+	runs     []*run // oldest first
+	starting int    // calls that are not in runs yet
 }
 
 // maxStreams bounds the open streams of events.

@@ -79,8 +79,9 @@ func (d *formDecoder) value(pointer string, j json.RawMessage, required bool, de
 			break
 		}
 		object := map[string]any{}
+		isRequired := s.required()
 		for _, p := range s.Properties {
-			if v, ok := d.value(pointed(pointer, p.Name), p.Value, slices.Contains(s.Required, p.Name), depth+1); ok {
+			if v, ok := d.value(pointed(pointer, p.Name), p.Value, isRequired[p.Name], depth+1); ok {
 				object[p.Name] = v
 			}
 		}

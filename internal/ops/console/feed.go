@@ -56,8 +56,9 @@ func (f *feed) close() {
 // start reads the stream, with the values of a context.
 func (f *feed) start(ctx context.Context) {
 	f.once.Do(func() {
-		ctx := withEnd(ctx, f.ctx)
+		ctx, cancel := withEnd(ctx, f.ctx)
 		f.busy.Go(func() {
+			defer cancel()
 			for f.ctx.Err() == nil {
 				err := f.read(ctx)
 				f.mu.Lock()
@@ -76,11 +77,15 @@ func (f *feed) start(ctx context.Context) {
 	})
 }
 
-// withEnd returns a context with the values of one and the end of another.
-func withEnd(values, end context.Context) context.Context {
+// withEnd returns a context with the values of one and the end of another. The other one refers to it
+// until the function is called.
+func withEnd(values, end context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(values))
-	context.AfterFunc(end, cancel)
-	return ctx
+	stop := context.AfterFunc(end, cancel)
+	return ctx, func() {
+		stop()
+		cancel()
+	}
 }
 
 // read reads one stream until it ends.

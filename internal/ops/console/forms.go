@@ -249,8 +249,12 @@ func (b *formBuilder) field(pointer, label string, j json.RawMessage, required b
 		}
 		f.Widget = "object"
 		object, _ := value.(map[string]any)
+		isRequired := s.required()
 		for _, p := range s.Properties {
-			f.Fields = append(f.Fields, b.field(pointed(pointer, p.Name), p.Name, p.Value, slices.Contains(s.Required, p.Name), object[p.Name], depth+1))
+			if b.count > maxFields {
+				break
+			}
+			f.Fields = append(f.Fields, b.field(pointed(pointer, p.Name), p.Name, p.Value, isRequired[p.Name], object[p.Name], depth+1))
 		}
 		return f
 	case "array":
@@ -326,10 +330,14 @@ func (b *formBuilder) fits(s schema, value any) bool {
 				}
 			}
 		}
-		for name := range v {
-			if !slices.ContainsFunc(s.Properties, func(m member) bool { return m.Name == name }) {
-				return false
+		known := 0
+		for _, p := range s.Properties {
+			if _, ok := v[p.Name]; ok {
+				known++
 			}
+		}
+		if known < len(v) {
+			return false
 		}
 		return s.kind() == "object"
 	case []any:

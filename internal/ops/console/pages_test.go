@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -543,6 +545,113 @@ func TestConfirm_longChange(t *testing.T) {
 	}
 	_, page = b.get("/upstreams")
 	mustContain(t, page, "too long to show")
+}
+
+// opening is a backend whose calls wait until they may start.
+type opening struct {
+	*fake
+	entered, start chan struct{}
+}
+
+func (o opening) Open(ctx context.Context, r control.Request) (Stream, error) {
+	if r.Action == control.Try {
+		o.entered <- struct{}{}
+		<-o.start
+	}
+	return o.fake.Open(ctx, r)
+}
+
+// Calls that have not started yet count, too.
+func TestTry_startingCalls(t *testing.T) {
+	t.Parallel()
+	backend := opening{newFake(), make(chan struct{}, 2*maxActive), make(chan struct{})}
+	b := browse(t, backend).signIn()
+	const try = "/item/try?kind=tool&address=greet"
+	var posts sync.WaitGroup
+	for range maxActive {
+		posts.Go(func() {
+			b.send("POST", try, "csrf="+b.csrf, map[string]string{"Origin": b.origin, "Content-Type": "application/x-www-form-urlencoded"})
+		})
+	}
+	for range maxActive {
+		<-backend.entered
+	}
+	if status, _, _ := b.post(try, nil); status != http.StatusServiceUnavailable {
+		t.Errorf("a call beyond the limit: status %d", status)
+	}
+	close(backend.start)
+	posts.Wait()
+}
+
+// Calls with large results are dropped before there are too many calls.
+func TestTry_largeResults(t *testing.T) {
+	t.Parallel()
+	b := browse(t, newFake()).signIn()
+	large := json.RawMessage(`"` + strings.Repeat("x", maxHeld/4) + `"`)
+	for i := range 6 {
+		b.console.runs = append(b.console.runs, &run{id: fmt.Sprint(i), result: &control.TryResult{Value: large}})
+	}
+	_, _, at := b.post("/item/try?kind=tool&address=greet", nil)
+	if got := len(b.console.runs); got != 4 || b.console.runs[0].id != "3" {
+		t.Errorf("%d calls are kept, want three large ones and %s", got, at)
+	}
+}
+
+// slowStream sends each answer when it may.
+type slowStream struct {
+	*pipe
+	entered, send chan struct{}
+}
+
+func (s slowStream) Send(value any) error {
+	s.entered <- struct{}{}
+	<-s.send
+	return s.pipe.Send(value)
+}
+
+// A form that is sent twice answers once: the second answer would cancel the call.
+func TestAnswer_twice(t *testing.T) {
+	t.Parallel()
+	b := browse(t, newFake()).signIn()
+	stream := slowStream{&pipe{answers: make(chan control.TryAnswer, 10)}, make(chan struct{}, 10), make(chan struct{})}
+	b.console.runs = []*run{{id: "r", stream: stream, asked: 1, ask: []control.TryQuestion{{Key: "k", Method: methodElicit}}, changed: make(chan struct{})}}
+	answer := func() {
+		b.send("POST", "/runs/r/answer", "asked=1&action=accept&csrf="+b.csrf, map[string]string{"Origin": b.origin, "Content-Type": "application/x-www-form-urlencoded"})
+	}
+	var first sync.WaitGroup
+	first.Go(answer)
+	<-stream.entered
+	second := make(chan struct{})
+	go func() {
+		defer close(second)
+		answer()
+	}()
+	select {
+	case <-second:
+	case <-stream.entered:
+		t.Error("the second answer is sent, too")
+	}
+	close(stream.send)
+	first.Wait()
+	<-second
+}
+
+// A page has images up to a total size.
+func TestNewResult_manyImages(t *testing.T) {
+	t.Parallel()
+	image := base64.StdEncoding.EncodeToString(append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 3<<20)...))
+	content := `{"type":"image","data":"` + image + `"}`
+	shown := 0
+	for _, b := range newResult(control.TryResult{Content: json.RawMessage("[" + content + strings.Repeat(","+content, 9) + "]")}).Blocks {
+		if b.Image != "" {
+			shown += len(b.Image)
+		} else if b.Note == "" {
+			t.Error("an image is left out without a note")
+		}
+	}
+	if shown == 0 || shown > maxAllMedia {
+		t.Errorf("%d bytes of images", shown)
+	}
 }
 
 func TestStreams_bounded(t *testing.T) {

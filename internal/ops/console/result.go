@@ -14,7 +14,8 @@ import (
 
 // Bounds of a result in a page.
 const (
-	maxMedia     = 4 << 20 // of one image or sound, decoded
+	maxMedia     = 4 << 20  // of one image or sound, decoded
+	maxAllMedia  = 16 << 20 // of all, encoded
 	maxBlocks    = 50
 	maxBlockText = 1 << 20 // of all blocks
 )
@@ -25,6 +26,7 @@ type resultView struct {
 	Blocks []block
 	More   int // blocks that are left out
 	size   int // of the text of Blocks
+	media  int // of their images and sounds
 }
 
 // block is a content block, a content of a resource, or a message of a prompt. One of Text, Image
@@ -97,6 +99,11 @@ func (v *resultView) add(label string, j json.RawMessage) {
 	}
 	b := blockOf(label, j)
 	b.Text = cut(b.Text, maxLong)
+	if n := len(b.Image) + len(b.Sound); v.media+n > maxAllMedia {
+		b.Image, b.Sound, b.Note = "", "", fmt.Sprintf("%d bytes of encoded data are too many to show with the others", n)
+	} else {
+		v.media += n
+	}
 	v.size += len(b.Text)
 	v.Blocks = append(v.Blocks, b)
 }

@@ -185,9 +185,15 @@ func (s schema) over(o schema) schema {
 	if s.MaxItems == nil {
 		s.MaxItems = o.MaxItems
 	}
-	for _, p := range o.Properties {
-		if !slices.ContainsFunc(s.Properties, func(m member) bool { return m.Name == p.Name }) {
-			s.Properties = append(s.Properties, p)
+	if len(o.Properties) > 0 {
+		known := map[string]bool{}
+		for _, p := range s.Properties {
+			known[p.Name] = true
+		}
+		for _, p := range o.Properties {
+			if !known[p.Name] {
+				s.Properties, known[p.Name] = append(s.Properties, p), true
+			}
 		}
 	}
 	s.Required = slices.Concat(s.Required, o.Required)
@@ -243,12 +249,25 @@ func (s schema) json() json.RawMessage {
 	return encoded
 }
 
-// branches returns the alternatives of a schema, nil if it has none.
+// branches returns the alternatives of a schema, nil if it has none or too many.
 func (s schema) branches() []json.RawMessage {
-	if s.OneOf != nil {
-		return s.OneOf
+	all := s.OneOf
+	if all == nil {
+		all = s.AnyOf
 	}
-	return s.AnyOf
+	if len(all) > maxOptions {
+		return nil
+	}
+	return all
+}
+
+// required returns the names of the required members.
+func (s schema) required() map[string]bool {
+	names := map[string]bool{}
+	for _, name := range s.Required {
+		names[name] = true
+	}
+	return names
 }
 
 // values returns the permitted values of an enumeration and their names, nil if the schema is none.
@@ -363,10 +382,10 @@ type describer struct {
 	more  bool
 }
 
-func (d *describer) describe(name string, j json.RawMessage, required bool, depth int) description {
+func (d *describer) describe(name string, j json.RawMessage, isRequired bool, depth int) description {
 	s := d.parse(j)
 	d.count++
-	out := description{Name: name, Text: s.Description, Required: required, Hints: s.hints(), Default: string(s.Default), Type: strings.Join(s.Type, " or ")}
+	out := description{Name: name, Text: s.Description, Required: isRequired, Hints: s.hints(), Default: string(s.Default), Type: strings.Join(s.Type, " or ")}
 	if out.Text == "" {
 		out.Text = s.Title
 	}
@@ -392,8 +411,9 @@ func (d *describer) describe(name string, j json.RawMessage, required bool, dept
 		}
 		out.Members = append(out.Members, d.describe(name, j, required, depth+1))
 	}
+	required := inner.required()
 	for _, p := range inner.Properties {
-		add(p.Name, p.Value, slices.Contains(inner.Required, p.Name))
+		add(p.Name, p.Value, required[p.Name])
 	}
 	if branches := inner.branches(); branches != nil && out.Type == "" {
 		out.Type = "one of these"

@@ -19,6 +19,7 @@ const (
 	maxActive    = 8
 	maxRunEvents = 500
 	maxRunBytes  = 8 << 20
+	maxHeld      = 64 << 20 // bytes of all calls, when one starts
 	// eventPause joins the events of a call that are close together into one update.
 	eventPause = 100 * time.Millisecond
 )
@@ -43,6 +44,7 @@ type run struct {
 	dropped  int // events that are not kept
 	progress *control.TryProgress
 	ask      []control.TryQuestion // open questions
+	sending  bool                  // an answer to them is sent
 	asked    int                   // the number of asks so far
 	askError string
 	result   *control.TryResult
@@ -87,11 +89,16 @@ func (c *Console) startRun(r *http.Request, item control.ItemName, call control.
 	if err := c.makeRoom(); err != nil {
 		return nil, err
 	}
+	defer func() {
+		c.mu.Lock()
+		c.starting--
+		c.mu.Unlock()
+	}()
 	request, err := control.NewRequest(control.Try, call)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithCancel(withEnd(r.Context(), c.ctx))
+	ctx, cancel := withEnd(r.Context(), c.ctx)
 	stream, err := c.backend.Open(ctx, request)
 	if err != nil {
 		cancel()
@@ -109,23 +116,30 @@ func (c *Console) startRun(r *http.Request, item control.ItemName, call control.
 	return run, nil
 }
 
-// makeRoom drops the oldest call that has ended if there are too many. It fails if too many run.
+// makeRoom counts a call that starts. It drops the oldest calls that have ended if there are too many,
+// or if they have too large results. It fails if too many run.
 func (c *Console) makeRoom() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	active := 0
+	active, held := c.starting, 0
 	for _, run := range c.runs {
 		if !run.ended() {
 			active++
 		}
+		held += run.held()
 	}
 	if active >= maxActive {
 		return fmt.Errorf("%d calls of the console run; wait for one, or cancel it", active)
 	}
-	if len(c.runs) >= maxRuns {
+	for len(c.runs) >= maxRuns || held > maxHeld {
 		oldest := slices.IndexFunc(c.runs, (*run).ended)
+		if oldest < 0 {
+			break
+		}
+		held -= c.runs[oldest].held()
 		c.runs = slices.Delete(c.runs, oldest, oldest+1)
 	}
+	c.starting++
 	return nil
 }
 
@@ -206,6 +220,17 @@ func (r *run) ended() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.result != nil || r.problem != ""
+}
+
+// held returns the bytes that the events and the result of the call have.
+func (r *run) held() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.bytes
+	if r.result != nil {
+		n += len(r.result.Value) + len(r.result.Content) + len(r.result.Reply) + len(r.result.Details) + len(r.result.Trace)
+	}
+	return n
 }
 
 // runView is the data of a call in a page.
@@ -355,8 +380,11 @@ func (c *Console) answerRun(w http.ResponseWriter, r *http.Request) {
 	}
 	run.mu.Lock()
 	questions, asked := run.ask, run.asked
+	// Else it was answered, in another window perhaps. A second answer would cancel the call.
+	open := len(questions) > 0 && !run.sending && r.PostForm.Get("asked") == fmt.Sprint(asked)
+	run.sending = run.sending || open
 	run.mu.Unlock()
-	if len(questions) > 0 && r.PostForm.Get("asked") == fmt.Sprint(asked) { // else it was answered, in another window perhaps
+	if open {
 		answer, problem := answerOf(questions, r.PostForm)
 		if problem == "" {
 			if err := run.stream.Send(answer); err != nil {
@@ -364,6 +392,7 @@ func (c *Console) answerRun(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		run.mu.Lock()
+		run.sending = false
 		if run.asked == asked {
 			if run.askError = problem; problem == "" {
 				run.ask = nil
