@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"github.com/mcpd/mcpd/internal/ops/control"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
 // Backend sends requests to the server. The context of a request is that of the HTTP request that
@@ -159,14 +160,20 @@ const (
 	readPatience  = 30 * time.Second
 	writePatience = 20 * time.Second
 	maxHeader     = 32 << 10
+	// maxConns bounds the connections. One that serves no request of the session makes room for a
+	// new one, so other users of the machine cannot lock out the operator.
+	maxConns = 256
 )
 
 // Serve serves the console on a listener until ctx is done.
 func (c *Console) Serve(ctx context.Context, l net.Listener) error {
 	server := &http.Server{
-		Handler: c, ReadHeaderTimeout: readPatience, ReadTimeout: readPatience, WriteTimeout: requestPatience + writePatience, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: maxHeader, BaseContext: func(net.Listener) context.Context { return c.ctx },
+		Handler: c, ReadTimeout: readPatience, WriteTimeout: requestPatience + writePatience,
+		BaseContext: func(net.Listener) context.Context { return c.ctx },
 	}
+	httpguard.ConfigureServer(server)
+	server.MaxHeaderBytes = maxHeader
+	l = httpguard.LimitListener(l, httpguard.ConnLimits{Total: maxConns})
 	defer context.AfterFunc(ctx, func() {
 		c.stop()
 		_ = server.Close()

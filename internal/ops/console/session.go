@@ -11,6 +11,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
 // Lifetimes of the token of the first request and of a session.
@@ -145,6 +148,10 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s := c.sessionOf(r)
 	if s == nil {
 		http.Error(w, "No session. Run mcpd console and open the address that it prints, or press o in mcpd dev.", http.StatusUnauthorized)
+		return
+	}
+	if _, ok := httpguard.Admit(r, &identity.Principal{ID: "console", Kind: identity.KindLocal}); !ok { // of the connections of Serve
+		http.Error(w, httpguard.TooManyInUse, http.StatusServiceUnavailable)
 		return
 	}
 	if r.Method == http.MethodPost && !c.readForm(w, r, s) {

@@ -1,10 +1,15 @@
 package console
 
 import (
+	"context"
+	"errors"
 	"io"
+	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"net/url"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -251,3 +256,58 @@ func TestConsole_assets(t *testing.T) {
 		t.Errorf("the assets have %d bytes compressed, more than 250 KiB", total)
 	}
 }
+
+// Connections without a session make room for those of the operator, whose live pages go on.
+func TestServe_silentConnections(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	backend := newFake()
+	calls := make(chan *pipe, 1)
+	backend.streams[control.Calls] = func(p *pipe) { calls <- p }
+	c, err := New(backend, Options{Hosts: []string{l.Addr().String()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- c.Serve(ctx, l) }()
+	jar, _ := cookiejar.New(nil)
+	b := &browser{t: t, console: c, origin: "http://" + l.Addr().String(), client: &http.Client{Jar: jar, Timeout: time.Minute}}
+	b.base, b.token = b.origin+c.base, strings.TrimPrefix(c.NewToken(), c.base)
+	defer func() {
+		b.client.CloseIdleConnections()
+		stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		c.Close()
+	}()
+	b.signIn()
+	live := b.live("/calls/events")
+	live.until("event: feed")
+	var silent []net.Conn
+	for range 2 * maxConns {
+		conn, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		silent = append(silent, conn)
+	}
+	if status, _ := b.get("/items"); status != http.StatusOK {
+		t.Errorf("the operator: status %d", status)
+	}
+	(<-calls).lines <- control.CallRow{CallID: "one", Name: "still-live", Outcome: "ok"}
+	live.until("still-live")
+	// The server has closed it before it answered the operator, and long before its timeout.
+	_ = silent[0].SetReadDeadline(time.Now().Add(headerTimeoutOfTest))
+	if _, err := silent[0].Read(make([]byte, 1)); !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the first silent connection: %v", err)
+	}
+}
+
+// headerTimeoutOfTest is shorter than the timeout of a connection without a request.
+const headerTimeoutOfTest = 2 * time.Second
