@@ -537,7 +537,7 @@ func TestConfirm_longChange(t *testing.T) {
 	pin := control.PinName{Upstream: "crm", Tool: "erase", Digest: "d"}
 	const last = "+  \"the last line\"\n"
 	change := "--- crm/erase\n+++ crm/erase\n" + strings.Repeat("+"+strings.Repeat("x", 398)+"\n", 1999) + last
-	backend.answers[control.Pins] = []control.PinRow{{PinName: pin, Change: change}, {PinName: control.PinName{Upstream: "crm", Tool: "other"}, Problem: "too long to show"}}
+	backend.answers[control.Pins] = []control.Pin{{PinName: pin, Change: change}, {PinName: control.PinName{Upstream: "crm", Tool: "other"}, Problem: "too long to show"}}
 	b := browse(t, backend).signIn()
 	_, page := b.get("/confirm/accept?upstream=crm&tool=erase&digest=d")
 	if text := pageText(t, page); !strings.Contains(text, change) || strings.Count(page, "<ins>") != 2000 {

@@ -300,7 +300,7 @@ func TestServe_silentConnections(t *testing.T) {
 	if status, _ := b.get("/items"); status != http.StatusOK {
 		t.Errorf("the operator: status %d", status)
 	}
-	(<-calls).lines <- control.CallRow{CallID: "one", Name: "still-live", Outcome: "ok"}
+	(<-calls).lines <- control.Call{CallID: "one", Name: "still-live", Outcome: "ok"}
 	live.until("still-live")
 	// The server has closed it before it answered the operator, and long before its timeout.
 	_ = silent[0].SetReadDeadline(time.Now().Add(headerTimeoutOfTest))
