@@ -23,6 +23,9 @@ func TestLSP_hostileDocuments(t *testing.T) {
 	id := 2
 	texts, prefixes := hostileTexts()
 	for i, text := range append(texts, prefixes...) {
+		if testing.Short() && i%7 != 0 {
+			continue
+		}
 		positions := hostilePositions(text)
 		if i >= len(texts) {
 			positions = positions[2:3] // where the user types
@@ -85,6 +88,9 @@ func TestLSP_hostileScripts(t *testing.T) {
 	}
 	id := 2
 	for i, text := range texts {
+		if testing.Short() && i%7 != 0 {
+			continue
+		}
 		ed.send(fmt.Sprintf(`{"method":"textDocument/didOpen","params":{"textDocument":{"uri":"ROOT/tools.d/a.ts","languageId":"typescript","version":%d,"text":%s}}}`, i, encode(t, text)))
 		for _, at := range hostilePositions(text) {
 			for _, method := range []string{"completion", "hover", "definition", "references", "prepareRename", "rename"} {
@@ -224,6 +230,9 @@ func TestLSP_headers(t *testing.T) {
 // TestLSP_tooMany closes the documents over the limits, and says so.
 func TestLSP_tooMany(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIPPED: 84 MiB of text")
+	}
 	dir := t.TempDir()
 	writeProjectFile(t, filepath.Join(dir, "tools.d/a.hcl"), "")
 	ed := startLSP(t, dir)
