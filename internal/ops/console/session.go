@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
@@ -150,7 +149,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "No session. Run mcpd console and open the address that it prints, or press o in mcpd dev.", http.StatusUnauthorized)
 		return
 	}
-	if _, ok := httpguard.Admit(r, &identity.Principal{ID: "console", Kind: identity.KindLocal}); !ok { // of the connections of Serve
+	if _, ok := httpguard.Admit(r, nil); !ok { // its connection is in use
 		http.Error(w, httpguard.TooManyInUse, http.StatusServiceUnavailable)
 		return
 	}
