@@ -24,7 +24,8 @@ var pagesBase = strings.TrimSuffix(serve.ConsolePath, "/")
 
 // Open implements [serve.Console].
 func (p consolePages) Open(o serve.Operator) (serve.ConsolePages, error) {
-	return console.New(processBackend{pageBackend{p.server, o}.answer}, console.Options{Base: o.Base, SignOut: o.SignOut})
+	backend := pageBackend{p.server, o}
+	return console.New(pageCalls{processBackend{backend.answer}, backend}, console.Options{Base: o.Base, SignOut: o.SignOut})
 }
 
 // SignIn implements [serve.Console].
@@ -62,6 +63,36 @@ func (b pageBackend) authorize(ctx context.Context, r control.Request) error {
 		return errors.New("you may not act as this principal: see the console block in mcpd.hcl")
 	}
 	return nil
+}
+
+// pageCalls is the backend of a caller. An answer to a question of a call, such as an approval, needs
+// the rights that the call needed, as they are now.
+type pageCalls struct {
+	processBackend
+	caller pageBackend
+}
+
+// Open implements [console.Backend].
+func (c pageCalls) Open(ctx context.Context, r control.Request) (console.Stream, error) {
+	stream, err := c.processBackend.Open(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return authorizedStream{stream, func() error { return c.caller.authorize(ctx, r) }}, nil
+}
+
+// authorizedStream is a stream that sends only what authorize permits.
+type authorizedStream struct {
+	console.Stream
+	authorize func() error
+}
+
+// Send implements [console.Stream].
+func (s authorizedStream) Send(value any) error {
+	if err := s.authorize(); err != nil {
+		return err
+	}
+	return s.Stream.Send(value)
 }
 
 // operatorKey is the key of the operator in the context of a request from the listener.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/mcpd/mcpd/internal/ops/control"
 )
 
 // consoleConfig has a console for the callers with keys.
@@ -190,5 +192,31 @@ func TestConsoleListener_separateCallers(t *testing.T) {
 		if status, _ := cy.submit("/console"+path, url.Values{}); status != http.StatusNotFound {
 			t.Errorf("POST %s of another caller: %d", path, status)
 		}
+	}
+}
+
+// TestConsoleListener_withdrawnRight: who may operate no more approves nothing, and may still look.
+func TestConsoleListener_withdrawnRight(t *testing.T) {
+	t.Parallel()
+	a, _, cy, _ := newConsoleListener(t)
+	_, page := cy.submit("/console/item/try?kind=tool&address=ask", url.Values{"as": {"self"}})
+	run := regexp.MustCompile(`"/console(/runs/[^/"]+)/`).FindStringSubmatch(page)
+	if run == nil {
+		t.Fatalf("no run in %s", page)
+	}
+	for deadline := time.Now().Add(patience); !strings.Contains(page, "The call asks"); time.Sleep(pollPause) {
+		if _, page = cy.get("/console" + run[1]); time.Now().After(deadline) {
+			t.Fatalf("the call does not ask: %s", page)
+		}
+	}
+	config, err := os.ReadFile(filepath.Join(a.dir, "mcpd.hcl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	save(t, filepath.Join(a.dir, "mcpd.hcl"), strings.Replace(string(config), "['ada', 'cy']", "['ada']", 1))
+	a.must(t, control.Reload, nil, new(any))
+	_, page = cy.submit("/console"+run[1]+"/answer", url.Values{"asked": {"1"}, "action": {"accept"}, "q/0/arg/name": {"Ada"}})
+	if !strings.Contains(page, "may look, but not operate") || strings.Contains(page, "hello Ada") {
+		t.Errorf("the answer: %s", page)
 	}
 }
