@@ -94,6 +94,9 @@ func (l *line) escape(r rune) {
 // Invisible reports whether a character is invisible or encloses others. Joiners of emoji and scripts,
 // and the line end and tab, are invisible, too.
 func Invisible(r rune) bool {
+	if ' ' <= r && r <= '~' {
+		return false
+	}
 	return !unicode.IsGraphic(r) || r != ' ' && unicode.Is(unicode.Zs, r) || r == brailleBlank ||
 		unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector, unicode.Me)
 }

@@ -63,6 +63,9 @@ func TestCallsBefore_pages(t *testing.T) {
 
 // Pages that are bounded in bytes cover the whole log.
 func TestCallsBefore_bytes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: thousands of records, without concurrency")
+	}
 	path := filepath.Join(memoryFolder(t), "audit.jsonl")
 	l := opened(t, Options{Path: path, MaxSize: 1 << 30, Keep: Retention{Files: 10}})
 	const records = 2000
