@@ -64,50 +64,80 @@ type DecisionChange struct {
 // Compare compares one call, and returns nil unless the decision differs. If the record
 // has a template URI and its values, Compare sets c.URI to the expanded URI.
 func (r *Replay) Compare(ctx context.Context, c *audit.Call) (*DecisionChange, error) {
-	r.Counts.Calls++
-	before, unknown := recordedDecision(c)
+	j, err := r.judge(ctx, c)
+	if err != nil || !r.Counts.add(c, j) {
+		return nil, err
+	}
+	if j.differs {
+		r.Counts.Different++
+		return &DecisionChange{c, j.recorded, j.current}, nil
+	}
+	r.Counts.same(j.recorded, j.current)
+	return nil, nil
+}
+
+// judgment compares the decisions about one call.
+type judgment struct {
+	recorded, current PolicyOutcome
+	// unknown says why the decisions cannot be compared; "" if they can.
+	unknown string
+	// missing means that the item does not exist any more.
+	missing bool
+	differs bool
+}
+
+// judge evaluates one call.
+func (r *Replay) judge(ctx context.Context, c *audit.Call) (j judgment, err error) {
+	j.recorded, j.unknown = recordedDecision(c)
 	of, lacks := hypotheticalFrom(c)
 	if lacks != "" {
-		return nil, r.unknown(lacks)
+		j.unknown = lacks
+		return j, nil
 	}
-	if c.Outcome == string(call.ToolNotFound) && before.Verdict == "" {
-		return nil, r.unknown(unknown)
+	if c.Outcome == string(call.ToolNotFound) && j.recorded.Verdict == "" {
+		return j, nil
 	}
 	if of.Request.Kind == call.Resources {
 		c.URI = of.Request.Name // expanded, if the record has the values
 	}
 	e, err := r.Evaluate(ctx, of)
 	if err != nil {
-		return nil, err
+		return j, err
 	}
 	if !e.Found {
-		r.Counts.Missing++
-		count(&r.Counts.Names, c.Name)
-		return nil, nil
+		j.missing, j.unknown = true, ""
+		return j, nil
 	}
-	now := decisionOf(&e, c, before)
-	if unknown == "" || now.Verdict == pipeline.VerdictDenied && c.Outcome == audit.OutcomeInputRequired {
-		unknown = incomparableReason(c, before, now, &e)
+	j.current = decisionOf(&e, c, j.recorded)
+	if j.unknown == "" || j.current.Verdict == pipeline.VerdictDenied && c.Outcome == audit.OutcomeInputRequired {
+		j.unknown = incomparableReason(c, j.recorded, j.current, &e)
 	}
-	switch {
-	case unknown != "":
-		return nil, r.unknown(unknown)
-	case before.Verdict != now.Verdict && !unapproved(before, now, &e):
-		r.Counts.Different++
-		return &DecisionChange{c, before, now}, nil
-	}
-	if before.Verdict == pipeline.VerdictDenied && (before.By != now.By || before.ByDefault != now.ByDefault) {
-		r.Counts.DifferentPolicy++
-	}
-	r.Counts.Same++
-	return nil, nil
+	j.differs = j.recorded.Verdict != j.current.Verdict && !unapproved(j.recorded, j.current, &e)
+	return j, nil
 }
 
-// unknown counts a call that cannot be compared.
-func (r *Replay) unknown(reason string) error {
-	r.Counts.Unknown++
-	count(&r.Counts.Reasons, reason)
-	return nil
+// add counts a call, and reports whether its decisions can be compared.
+func (n *Counts) add(c *audit.Call, j judgment) bool {
+	n.Calls++
+	switch {
+	case j.missing:
+		n.Missing++
+		count(&n.Names, c.Name)
+	case j.unknown != "":
+		n.Unknown++
+		count(&n.Reasons, j.unknown)
+	default:
+		return true
+	}
+	return false
+}
+
+// same counts a call with equal decisions.
+func (n *Counts) same(before, now PolicyOutcome) {
+	if before.Verdict == pipeline.VerdictDenied && (before.By != now.By || before.ByDefault != now.ByDefault) {
+		n.DifferentPolicy++
+	}
+	n.Same++
 }
 
 // count increments a counter of a bounded set of names.
@@ -363,6 +393,38 @@ func (t *Trial) Add(ctx context.Context, c *audit.Call) error {
 		t.First = append(t.First, fmt.Sprintf("record %d, %q: recorded %s, with the bundle %s", c.Seq, truncate.Start(c.Name, maxShown), change.Recorded, change.Current))
 	}
 	return nil
+}
+
+// Difference is a recorded call that the candidate would decide differently than the policies in
+// service.
+type Difference struct {
+	Call               *audit.Call
+	Serving, Candidate PolicyOutcome
+}
+
+// Compare compares one call with both policies, whatever was decided when it was made, and returns
+// nil unless the decision differs. So it shows the effect of an edit alone. The record only supplies
+// facts. Candidate.Counts has the result; a call that one of the two cannot decide is unknown.
+func (t *Trial) Compare(ctx context.Context, c *audit.Call) (*Difference, error) {
+	serving, err := t.Serving.judge(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	candidate, err := t.Candidate.judge(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	counts, both := &t.Candidate.Counts, candidate
+	both.unknown, both.missing = cmp.Or(candidate.unknown, serving.unknown), candidate.missing || serving.missing
+	if !counts.add(c, both) {
+		return nil, nil
+	}
+	if serving.current.Verdict != candidate.current.Verdict {
+		counts.Different++
+		return &Difference{c, serving.current, candidate.current}, nil
+	}
+	counts.same(serving.current, candidate.current)
+	return nil, nil
 }
 
 // maxShown bounds a name in [Trial].First, in bytes.
