@@ -385,6 +385,9 @@ func (i inside) States() *state.Lazy { return i.server.states }
 func (i inside) Outcomes() map[string]uint64 { return i.server.pipeline.Outcomes() }
 func (i inside) Recent() *recent.Ring        { return i.server.pipeline.Recent() }
 
+// LimitUses returns how much of each limit block is in use, with at most n keys of each.
+func (i inside) LimitUses(n int) []catalog.LimitUse { return i.Catalog().LimitUses(i.server.limits, n) }
+
 // Secret returns the value of a secret, and Metrics where to count; nil without telemetry.
 func (i inside) Secret(ctx context.Context, name string) (string, error) {
 	return i.server.brokers.Secrets.Resolve(ctx, name)

@@ -41,13 +41,16 @@ type pageBackend struct {
 
 // readActions are the actions that need no right to operate.
 var readActions = []control.Action{
-	control.Status, control.Catalog, control.Item, control.Explain, control.Matrix, control.Calls, control.Audit, control.Pins, control.Keys, control.Tokens, control.Tasks,
+	control.Status, control.Catalog, control.Item, control.Explain, control.Matrix, control.Calls, control.Audit, control.Pins, control.Keys, control.Tokens, control.Tasks, control.Limits,
 }
 
 // authorize returns an error unless the operator may send a request.
 func (b pageBackend) authorize(ctx context.Context, r control.Request) error {
 	if slices.Contains(readActions, r.Action) {
 		return nil
+	}
+	if r.Action == control.Replay || r.Action == control.PolicyFiles { // an edit may read files and the environment
+		return errors.New("an edit is replayed only for the user of the server: use mcpd console, or mcpd policy replay")
 	}
 	if !b.operator.MayOperate(ctx) {
 		return errors.New("you may look, but not operate: see the console block in mcpd.hcl")

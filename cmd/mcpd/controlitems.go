@@ -31,6 +31,12 @@ func (o *runningServer) answerConsole(ctx context.Context, r control.Request) (r
 		row, err = withParams(r, func(of control.CallQuery) (any, error) { return o.watchCalls(of) })
 	case control.Audit:
 		row, err = withParams(r, func(of control.CallQuery) (any, error) { return o.auditedCalls(ctx, of) })
+	case control.PolicyFiles:
+		row, err = withParams(r, func(of control.PolicyFile) (any, error) { return o.policyFiles(of) })
+	case control.Replay:
+		row, err = withParams(r, func(of control.PolicyEdit) (any, error) { return o.replay(ctx, of) })
+	case control.Limits:
+		row = o.limitUses()
 	case control.Pins:
 		row = o.pins()
 	case control.Accept:

@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
 	"strings"
 
@@ -137,4 +140,36 @@ func (o *runningServer) principals(ctx context.Context) []identity.Principal {
 		}
 	}
 	return distinct
+}
+
+// Bounds of a response about limits.
+const (
+	maxLimitUses = 1000
+	maxKeyUses   = 10 // keys of a limit
+)
+
+// limitUses returns how much of each limit block is in use. It reads the counters of the limits now, so
+// calls pay nothing for it.
+func (o *runningServer) limitUses() []control.LimitUse {
+	uses := []control.LimitUse{}
+	for _, u := range o.server.Inside().LimitUses(maxKeyUses) {
+		use := control.LimitUse{Limit: u.Name, Place: placeIn(u.Where), Kind: u.Kind, Bound: u.Bound, Shared: u.Shared, Keys: u.Keys, Most: []control.KeyUse{}}
+		for _, k := range u.Most {
+			key := control.KeyUse{Key: o.server.Inside().Redact(k.Text), AuthKind: k.AuthKind, Issuer: k.Issuer, Rest: k.Rest, Share: k.Share}
+			if k.Hidden {
+				key.Hash = o.keyHash(u.Name, k.Key)
+			}
+			use.Most = append(use.Most, key)
+		}
+		uses = append(uses, use)
+	}
+	return uses[:min(len(uses), maxLimitUses)]
+}
+
+// keyHash returns a hash that identifies a key while the server runs. Without the secret of this
+// process, it does not confirm a guess of the arguments in the key.
+func (o *runningServer) keyHash(limit, key string) string {
+	mac := hmac.New(sha256.New, []byte(o.keySecret))
+	mac.Write([]byte(limit + "\x00" + key))
+	return hex.EncodeToString(mac.Sum(nil)[:8])
 }

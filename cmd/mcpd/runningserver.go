@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -33,6 +34,8 @@ type runningServer struct {
 	manager *systemd.Notifier
 	pulse   time.Duration // interval of watchdog notifications; 0 for none
 	control *control.Server
+	// keySecret hides keys of limits that may contain arguments; see keyHash.
+	keySecret string
 
 	// fixed before requests are answered
 	front   *serve.Front
@@ -47,6 +50,9 @@ type runningServer struct {
 	// accepting serializes changes of the lock file by the console.
 	accepting sync.Mutex
 
+	// replaying is held during a replay of an edit.
+	replaying sync.Mutex
+
 	// guarded by mu
 	mu       sync.Mutex
 	listener string // address for clients; empty before the server listens
@@ -54,7 +60,7 @@ type runningServer struct {
 
 // operate returns the running server of a loaded server. The caller must close it.
 func (f *serveFlags) operate(e env, logger *slog.Logger, s *engine.Server, report worker.Report) (*runningServer, error) {
-	o := &runningServer{env: e, flags: f, logger: logger, server: s, report: report, began: time.Now(), history: recorder{wake: make(chan struct{}, 1)}}
+	o := &runningServer{env: e, flags: f, logger: logger, server: s, report: report, began: time.Now(), keySecret: rand.Text(), history: recorder{wake: make(chan struct{}, 1)}}
 	var err error
 	if o.manager, err = systemd.New(e.service.manager); err != nil {
 		return nil, usageError("%v", err)

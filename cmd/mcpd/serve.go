@@ -158,7 +158,7 @@ func (f *serveFlags) serve(e env, logger *slog.Logger) error {
 		return errors.Join(err, x.Close())
 	}
 	var s *engine.Server
-	options.Front = serveChecks{Checks: serve.Checks{Address: f.listen, InsecureListen: f.insecure}, stdio: f.stdio, listens: func() bool { return s.Snapshot() != nil }}
+	options.Front = f.checks(func() bool { return s.Snapshot() != nil })
 	s, err := f.files.open(e, options)
 	if err != nil {
 		return err
@@ -225,6 +225,11 @@ type serveChecks struct {
 	serve.Checks
 	stdio   bool
 	listens func() bool
+}
+
+// checks returns the checks of files for these flags.
+func (f *serveFlags) checks(listens func() bool) serveChecks {
+	return serveChecks{Checks: serve.Checks{Address: f.listen, InsecureListen: f.insecure}, stdio: f.stdio, listens: listens}
 }
 
 // CheckTLS accepts all changes once the server listens: they need a restart.

@@ -210,6 +210,15 @@ func (c *Catalog) Source(where diag.Range) string {
 	return hclfile.BlockSource(where.File, content, kind, where.Start.Byte)
 }
 
+// File returns a file of the catalog by its name in diagnostics, and its text with secrets masked as in
+// [Sources.Shown]. ok is false if there is no such file, or if it is too large to mask.
+func (c *Catalog) File(name string) (content, shown []byte, ok bool) {
+	if content, ok = c.base.sources.content(name); ok && content != nil {
+		shown = hclfile.RedactSecrets(name, content)
+	}
+	return content, shown, shown != nil
+}
+
 // buildState is the state of one build.
 type buildState struct {
 	config *definition.Config

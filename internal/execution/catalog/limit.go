@@ -1,8 +1,12 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/execution/ratelimit"
@@ -37,6 +41,80 @@ func (e *Entry) Charges(ctx context.Context, facts policylang.Input) (charges []
 		charges[i].Key = ratelimit.Key(text)
 	}
 	return charges, "", nil
+}
+
+// LimitUse is how much of a bound of a limit block is in use. A block with a rate and a concurrency has
+// two bounds.
+type LimitUse struct {
+	Name  string
+	Where diag.Range
+	// Kind is rate or concurrency, and Bound describes the bound.
+	Kind, Bound string
+	// Shared, Keys and Most are as in [ratelimit.Usage].
+	Shared bool
+	Keys   int
+	Most   []KeyUse
+}
+
+// KeyUse is the share of a bound that a key uses. The texts are what an operator may see of the key.
+type KeyUse struct {
+	ratelimit.KeyShare
+	// AuthKind and Issuer are those of the principal, if the key reads its id.
+	AuthKind, Issuer string
+	// Text is the value of the key, without sensitive variables. It is empty if it is hidden, as it may
+	// contain arguments or is too long, and for a limit without a key.
+	Text   string
+	Hidden bool
+}
+
+// LimitUses returns how much of each limit block is in use, those nearest to their bound first, with at
+// most n keys of each.
+func (c *Catalog) LimitUses(counted ratelimit.Store, n int) (uses []LimitUse) {
+	for i, l := range c.RateLimits {
+		def, usage := c.base.rules.limits[i], counted.Usage(l, n)
+		use := LimitUse{Name: l.Name, Where: def.NameRange, Shared: usage.Shared, Keys: usage.Keys}
+		if l.Rate.Calls > 0 {
+			use.Kind, use.Bound, use.Most = "rate", fmt.Sprintf("%s, %d at once after a pause", l.Rate, l.Burst), c.keyUses(def, usage.Rate)
+			uses = append(uses, use)
+		}
+		if l.Concurrency > 0 {
+			use.Kind, use.Bound, use.Most = "concurrency", fmt.Sprintf("%d running", l.Concurrency), c.keyUses(def, usage.Concurrency)
+			uses = append(uses, use)
+		}
+	}
+	nearest := func(u LimitUse) float64 {
+		if len(u.Most) == 0 {
+			return -1
+		}
+		return u.Most[0].Share
+	}
+	slices.SortStableFunc(uses, func(a, b LimitUse) int { return cmp.Compare(nearest(b), nearest(a)) })
+	return uses
+}
+
+// keyUses describes keys that [Entry.Charges] returned for a limit.
+func (c *Catalog) keyUses(def *definition.Limit, shares []ratelimit.KeyShare) []KeyUse {
+	uses := make([]KeyUse, len(shares))
+	for i, s := range shares {
+		use := &uses[i]
+		use.KeyShare = s
+		if def.Key == nil || s.Rest {
+			continue
+		}
+		if use.Hidden = !utf8.ValidString(s.Key); use.Hidden {
+			continue // the hash of a long key
+		}
+		use.Text = s.Key
+		if _, ofCaller := policylang.Reads(def.Key.Text, "principal", "id"); ofCaller {
+			use.AuthKind, use.Text, _ = strings.Cut(use.Text, "\x00")
+			use.Issuer, use.Text, _ = strings.Cut(use.Text, "\x00")
+		}
+		use.Text = c.Sensitive.Hide(use.Text)
+		if use.Hidden = keyOf(def).MayReadArgs(); use.Hidden {
+			use.Text = ""
+		}
+	}
+	return uses
 }
 
 func limitOf(def *definition.Limit, operator bool) *ratelimit.Limit {

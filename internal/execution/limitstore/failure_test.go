@@ -1,6 +1,8 @@
 package limitstore_test
 
 import (
+	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"os"
@@ -8,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/base/observe"
 	"github.com/mcpd/mcpd/internal/base/postgrestest"
 	"github.com/mcpd/mcpd/internal/base/state"
@@ -89,6 +92,37 @@ func TestOnStoreFailure(t *testing.T) {
 	for _, message := range []string{"msg=\"reach limit store\"", "msg=\"limit store reached again\""} {
 		if strings.Count(log.String(), message) != 1 {
 			t.Errorf("%s is not logged once:\n%s", message, log.String())
+		}
+	}
+}
+
+// emptyStore lets every call through.
+type emptyStore struct{ call.LimitStore }
+
+func (emptyStore) Take(context.Context, []call.LimitCharge) (call.LimitVerdict, error) {
+	return call.LimitVerdict{Taken: true}, nil
+}
+
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	shared, local := limit("shared", 1, time.Hour, 4, 0), limit("local", 0, 0, 0, 4)
+	local.Local = true
+	for name, row := range map[string]struct {
+		options limitstore.Options
+		want    [2]string
+	}{
+		"one process":          {limitstore.Options{}, [2]string{"{false 1 [{k false 0.25}] []}", "{false 1 [] [{k false 0.25}]}"}},
+		"a file":               {limitstore.Options{States: &state.Lazy{}}, [2]string{"{false 1 [{k false 0.25}] []}", "{false 1 [] [{k false 0.25}]}"}},
+		"store of the program": {limitstore.Options{Shared: &call.SharedLimits{Store: emptyStore{}, Secret: make([]byte, 32)}}, [2]string{"{true 0 [] []}", "{false 1 [] [{k false 0.25}]}"}},
+	} {
+		row.options.Now, row.options.Logger = newClock().now, slog.New(slog.DiscardHandler)
+		s, err := limitstore.New(row.options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		take(t, s, "k", shared, local)
+		if got := [2]string{fmt.Sprint(s.Usage(shared, 10)), fmt.Sprint(s.Usage(local, 10))}; got != row.want {
+			t.Errorf("%s: got %s, want %s", name, got, row.want)
 		}
 	}
 }

@@ -220,6 +220,14 @@ func (s *externalStore) Release(charges []ratelimit.Charge) {
 // SetLimits implements [ratelimit.Store]. A shared store expires its own counters.
 func (s *externalStore) SetLimits(limits []*ratelimit.Limit) { s.memory.SetLimits(limits) }
 
+// Usage implements [ratelimit.Store]. The shared store has only hashes of the keys, and is not asked.
+func (s *externalStore) Usage(l *ratelimit.Limit, n int) ratelimit.Usage {
+	if !l.Local && (s.limits.Load() != nil || s.states.Shared()) {
+		return ratelimit.Usage{Shared: true}
+	}
+	return s.memory.Usage(l, n)
+}
+
 // split moves the charges that are not shared to the end.
 func split(charges []ratelimit.Charge, isShared func(*ratelimit.Charge) bool) (shared, local []ratelimit.Charge) {
 	n := 0

@@ -151,4 +151,24 @@ type Store interface {
 	// SetLimits removes the counters of all other limits. Calls that are charged to them may still
 	// run.
 	SetLimits(limits []*Limit)
+	// Usage returns how much of a limit is in use, with at most n keys for each of its bounds.
+	Usage(l *Limit, n int) Usage
+}
+
+// Usage is how much of a limit is in use at one moment.
+type Usage struct {
+	// Shared reports that another store counts. It does not tell the keys.
+	Shared bool
+	// Keys is the number of keys with counters.
+	Keys int
+	// Rate and Concurrency have the keys with the largest shares in use, largest first.
+	Rate, Concurrency []KeyShare
+}
+
+// KeyShare is the share of a bound that a key uses, from 0 to 1. Rest stands for all keys that have no
+// counter of their own.
+type KeyShare struct {
+	Key   string
+	Rest  bool
+	Share float64
 }

@@ -122,6 +122,47 @@ func (m *Memory) SetLimits(limits []*Limit) {
 	m.counters.Store(&counted)
 }
 
+// Usage implements [Store]. Calls of the limit wait while it reads the counters.
+func (m *Memory) Usage(l *Limit, n int) (u Usage) {
+	c := (*m.counters.Load())[l.ID]
+	if c == nil {
+		return u
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := m.now().Sub(m.epoch)
+	u.Keys = len(c.buckets)
+	// An emission interval is one call; burst of them are available to a full bucket.
+	full := time.Duration(l.Burst) * l.Rate.interval()
+	for i := sharedSlot; i < len(c.buckets); i++ {
+		b := c.bucket(i)
+		if used := b.tat - now; used > 0 && full > 0 {
+			u.Rate = insertShare(u.Rate, n, b, i, min(1, float64(used)/float64(full)))
+		}
+		if b.running > 0 && l.Concurrency > 0 {
+			u.Concurrency = insertShare(u.Concurrency, n, b, i, min(1, float64(b.running)/float64(l.Concurrency)))
+		}
+	}
+	return u
+}
+
+// insertShare adds the share of a bucket to the n largest, in order.
+func insertShare(largest []KeyShare, n int, b *bucket, slot int, share float64) []KeyShare {
+	if len(largest) == n {
+		if n == 0 || share <= largest[n-1].Share {
+			return largest
+		}
+		largest = largest[:n-1]
+	}
+	at, _ := slices.BinarySearchFunc(largest, share, func(k KeyShare, share float64) int {
+		if k.Share >= share {
+			return -1
+		}
+		return 1
+	})
+	return slices.Insert(largest, at, KeyShare{Key: b.key, Rest: slot == sharedSlot, Share: share})
+}
+
 // maxKeys bounds the separate keys of one limit. Beyond it, if none can be removed, new keys share
 // one bucket.
 const maxKeys = 1 << 16
