@@ -144,6 +144,11 @@ func TestConsoleListener_rights(t *testing.T) {
 			t.Errorf("POST %s: %d %s", path, status, text)
 		}
 	}
+	for name, b := range map[string]*signedIn{"ada": ada, "cy": cy, "bob": bob} { // an edit may read files
+		if status, text := b.submit("/console/policies/replay", url.Values{"file": {"mcpd.hcl"}, "text": {""}}); !strings.Contains(text, "only for the user of the server") {
+			t.Errorf("%s replays an edit: %d %s", name, status, text)
+		}
+	}
 	if calls := a.records(t, `"pay"`); len(calls) != 0 {
 		t.Errorf("calls: %v", calls)
 	}

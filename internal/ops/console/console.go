@@ -142,6 +142,7 @@ func (c *Console) route() {
 		"GET /calls/{id}":           c.callPage,
 		"GET /policies":             c.policies,
 		"POST /policies/explain":    c.explain,
+		"POST /policies/replay":     c.replay,
 		"GET /upstreams":            c.upstreams,
 		"GET /upstreams/events":     c.upstreamEvents,
 		"GET /access":               c.access,

@@ -101,13 +101,19 @@ func hostileServer(text string, schema json.RawMessage) *fake {
 			ItemSummary: summary, Description: text, Input: schema, Output: schema, Annotations: value, Grants: []string{text}, Source: text,
 			Policies: []control.Policy{{Name: text, Place: place}}, Limits: []string{text},
 		},
-		control.Explain: control.ExplainResult{Verdict: text, Lines: []string{text}, Code: text, Message: text, Rulings: []control.RulingLine{{Policy: control.Policy{Name: text, Place: place}, Decides: true, Says: text}}},
-		control.Matrix:  control.MatrixResult{Principals: []identity.Principal{{ID: text, Kind: identity.Kind(text), Agent: text}}, Items: []control.ItemName{name}, Cells: [][]control.MatrixCell{{{Verdict: text, Policy: text}}}},
-		control.Audit:   control.AuditResult{Calls: []control.Call{row}, Problem: text, More: true},
-		control.Pins:    []control.Pin{{PinName: control.PinName{Upstream: "u", Tool: "t", Digest: "d"}, Change: text}, {PinName: control.PinName{Upstream: text, Tool: text, Digest: text}, Change: text}},
-		control.Keys:    []control.Key{{KeyName: control.KeyName{Auth: text, ID: text}, Name: text, Principal: text, Scopes: []string{text}, Groups: []string{text}, Agent: text, State: text}},
-		control.Tasks:   []control.Task{{TaskName: control.TaskName{Principal: text, AuthKind: text, Issuer: text, ID: text}, Tool: text, Status: "working"}},
-		control.Tokens:  control.TokensResult{Tokens: []control.Token{{Secret: text, Principal: text, Kind: text, Issuer: text}}},
+		control.Explain:     control.ExplainResult{Verdict: text, Lines: []string{text}, Code: text, Message: text, Rulings: []control.RulingLine{{Policy: control.Policy{Name: text, Place: place}, Decides: true, Says: text}}},
+		control.Matrix:      control.MatrixResult{Principals: []identity.Principal{{ID: text, Kind: identity.Kind(text), Agent: text}}, Items: []control.ItemName{name}, Cells: [][]control.MatrixCell{{{Verdict: text, Policy: text}}}},
+		control.Audit:       control.AuditResult{Calls: []control.Call{row}, Problem: text, More: true},
+		control.Pins:        []control.Pin{{PinName: control.PinName{Upstream: "u", Tool: "t", Digest: "d"}, Change: text}, {PinName: control.PinName{Upstream: text, Tool: text, Digest: text}, Change: text}},
+		control.Keys:        []control.Key{{KeyName: control.KeyName{Auth: text, ID: text}, Name: text, Principal: text, Scopes: []string{text}, Groups: []string{text}, Agent: text, State: text}},
+		control.Tasks:       []control.Task{{TaskName: control.TaskName{Principal: text, AuthKind: text, Issuer: text, ID: text}, Tool: text, Status: "working"}},
+		control.Tokens:      control.TokensResult{Tokens: []control.Token{{Secret: text, Principal: text, Kind: text, Issuer: text}}},
+		control.Limits:      []control.LimitUse{{Limit: text, Place: place, Kind: text, Bound: text, Keys: 1, Most: []control.KeyUse{{Key: text, AuthKind: text, Issuer: text, Share: 0.9}, {Hash: text, AuthKind: text, Share: 0.8}, {Rest: true, Share: 2}}}},
+		control.PolicyFiles: control.PolicyFilesResult{Revision: text, Files: []string{text}, Text: text, Problem: text},
+		control.Replay: control.ReplayResult{
+			Diagnostics: text, Problem: text, Truncated: true, Counts: &control.ReplayCounts{Calls: 1, Unknown: 1, Gone: 1, OtherChanges: 1, Reasons: map[string]int{text: 1}},
+			Changes: []control.ReplayedCall{{Time: now, CallID: text, Kind: text, Name: text, Principal: text, AuthKind: text, Before: control.PolicyDecision{Verdict: text, Policy: text, Place: place}, After: control.PolicyDecision{Verdict: text, Policy: text, Place: place}}},
+		},
 	}
 	f.streams = map[control.Action]func(*pipe){
 		control.Calls: func(p *pipe) { p.lines <- row; p.lines <- denied },
@@ -226,7 +232,7 @@ func checkHostile(t *testing.T, b *browser, server *changing, backend *fake, tex
 	item := "/item?" + url.Values{"kind": {"tool"}, "address": {short}}.Encode()
 	for _, path := range []string{
 		"/", "/items", "/items?" + url.Values{"q": {short}, "kind": {short}}.Encode(), item, "/calls", "/calls?" + url.Values{"view": {"history"}, "name": {short}, "principal": {short}, "outcome": {short}}.Encode(),
-		"/calls/" + url.PathEscape(short), "/policies?" + url.Values{"kind": {short}, "address": {short}, "q": {short}, "as": {"other"}, "as_id": {short}}.Encode(), "/upstreams", "/access",
+		"/calls/" + url.PathEscape(short), "/policies?" + url.Values{"kind": {short}, "address": {short}, "q": {short}, "as": {"other"}, "as_id": {short}}.Encode(), "/policies?" + url.Values{"file": {short}}.Encode(), "/upstreams", "/access",
 		"/confirm/accept?upstream=u&tool=t&digest=d", "/confirm/revoke_key?" + url.Values{"auth": {short}, "id": {short}}.Encode(), "/runs/" + url.PathEscape(short), "/?done=" + url.QueryEscape(short),
 	} {
 		show(path)
@@ -235,6 +241,10 @@ func checkHostile(t *testing.T, b *browser, server *changing, backend *fake, tex
 	check("explain", status, page)
 	status, page, _ = b.post("/policies/explain", url.Values{"kind": {short}, "address": {short}, "json": {short}, "as": {"other"}})
 	check("explain what is no call", status, page)
+	for _, edited := range []string{short, "policy \"p\" {}"} {
+		status, page, _ = b.post("/policies/replay", url.Values{"file": {short}, "revision": {short}, "text": {edited}})
+		check("replay", status, page)
+	}
 	status, page, _ = b.post("/item/try", url.Values{"mode": {"json"}, "json": {short}})
 	check("try what is no JSON", status, page)
 	status, page, _ = b.post("/item/try", url.Values{"arg/n": {short}, "arg/" + short: {short}, "edit": {"json"}})
@@ -274,7 +284,7 @@ func checkHostile(t *testing.T, b *browser, server *changing, backend *fake, tex
 }
 
 // eventNames are the names of the events that the console sends.
-var eventNames = []string{"ask", "call", "done", "failed", "feed", "health", "problems", "result", "series", "status", "summary", "timeline", "upstreams"}
+var eventNames = []string{"ask", "call", "done", "failed", "feed", "health", "limits", "near", "problems", "result", "series", "status", "summary", "timeline", "upstreams"}
 
 // checkEvents checks that a stream has only events of the console, and their data as pages.
 func checkEvents(t *testing.T, where, stream string) {

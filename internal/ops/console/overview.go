@@ -57,6 +57,7 @@ type overviewBody struct {
 	Warnings    int
 	Summary     summary
 	Feed        string // why the feed is not current
+	Limits      limitUses
 }
 
 // overviewOf asks the server for the data of the overview.
@@ -75,7 +76,7 @@ func (c *Console) overviewOf(r *http.Request) (overviewBody, error) {
 		}
 	}
 	maps.DeleteFunc(b.Status.Sessions, func(_ string, n int) bool { return n == 0 })
-	b.Summary = c.feed.summary()
+	b.Summary, b.Limits = c.feed.summary(), c.limitsOf(r)
 	_, b.Feed, _ = c.feed.after(0)
 	return b, nil
 }
@@ -90,7 +91,7 @@ func (c *Console) overview(w http.ResponseWriter, r *http.Request) {
 	c.show(w, r, http.StatusOK, "overview", "Overview", "/", body)
 }
 
-// overviewEvents keeps an overview current: "health", "problems", "summary" and "status" have the
+// overviewEvents keeps an overview current: "health", "problems", "summary", "near", "limits" and "status" have the
 // content of its parts, and "series" the data of its charts.
 func (c *Console) overviewEvents(w http.ResponseWriter, r *http.Request) {
 	c.poll(w, r, func(e *events) error { return c.sendOverview(e, r) })
@@ -103,7 +104,7 @@ func (c *Console) sendOverview(e *events, r *http.Request) error {
 		content, err := c.render("overview", "unreachable", err.Error())
 		return cmp.Or(err, e.sendChanged("health", string(content)))
 	}
-	for _, part := range []string{"health", "problems", "summary", "status"} {
+	for _, part := range []string{"health", "problems", "summary", "near", "limits", "status"} {
 		if err := c.sendRendered(e, "overview", part, body); err != nil {
 			return err
 		}

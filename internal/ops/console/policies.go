@@ -18,6 +18,7 @@ type policiesBody struct {
 	Hidden      int // rows that do not match or are too many
 	Explain     explainForm
 	Explained   *control.ExplainResult
+	Edit        editForm
 }
 
 // matrixRow is a row of the matrix.
@@ -39,17 +40,21 @@ type explainForm struct {
 
 // policies shows which principals may call which items.
 func (c *Console) policies(w http.ResponseWriter, r *http.Request) {
+	c.showPolicies(w, r, policiesBody{Explain: newExplainForm(r), Edit: c.editFormOf(r, r.URL.Query().Get("file"))})
+}
+
+// newExplainForm returns the form for the item and the caller in the address of a page.
+func newExplainForm(r *http.Request) explainForm {
 	name := itemName(r)
 	if name.Kind == "" {
 		name.Kind = itemKinds[0]
 	}
-	c.showPolicies(w, r, explainForm{Kind: name.Kind, Address: name.Address, Arguments: "{}", As: asFormOf(r.URL.Query())}, nil)
+	return explainForm{Kind: name.Kind, Address: name.Address, Arguments: "{}", As: asFormOf(r.URL.Query())}
 }
 
-// showPolicies shows the page with an explanation, if any.
-func (c *Console) showPolicies(w http.ResponseWriter, r *http.Request, f explainForm, explained *control.ExplainResult) {
-	f.Kinds = itemKinds
-	b := policiesBody{Explain: f, Explained: explained, Query: r.URL.Query().Get("q")}
+// showPolicies shows the page with its forms, and adds the matrix.
+func (c *Console) showPolicies(w http.ResponseWriter, r *http.Request, b policiesBody) {
+	b.Explain.Kinds, b.Query = itemKinds, r.URL.Query().Get("q")
 	if s := c.sessionOf(r); s != nil {
 		b.CSRF = s.csrf
 	}
@@ -82,14 +87,14 @@ func (c *Console) explain(w http.ResponseWriter, r *http.Request) {
 		f.Error, ok = "The arguments are not a JSON object.", false
 	}
 	if !ok {
-		c.showPolicies(w, r, f, nil)
+		c.showPolicies(w, r, policiesBody{Explain: f, Edit: c.editFormOf(r, "")})
 		return
 	}
 	var row control.ExplainResult
 	if err := c.do(r, control.Explain, control.ExplainCall{ItemName: control.ItemName{Kind: f.Kind, Address: f.Address}, Arguments: json.RawMessage(f.Arguments), As: as}, &row); err != nil {
 		f.Error = err.Error()
-		c.showPolicies(w, r, f, nil)
+		c.showPolicies(w, r, policiesBody{Explain: f, Edit: c.editFormOf(r, "")})
 		return
 	}
-	c.showPolicies(w, r, f, &row)
+	c.showPolicies(w, r, policiesBody{Explain: f, Explained: &row, Edit: c.editFormOf(r, "")})
 }

@@ -59,6 +59,8 @@ var functions = template.FuncMap{
 	"when":        func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
 	"iso":         func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 	"ms":          milliseconds,
+	"percent":     percent,
+	"key":         keyText,
 	"one": func(n int, noun string) string {
 		if n == 1 {
 			return "1 " + noun

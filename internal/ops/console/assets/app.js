@@ -31,7 +31,7 @@
       drawCharts();
     } else if (button.dataset.copy) {
       var source = document.getElementById(button.dataset.copy);
-      navigator.clipboard.writeText(source.textContent).then(function () {
+      navigator.clipboard.writeText(source.value || source.textContent).then(function () {
         var label = button.firstChild;
         var before = label.data;
         label.data = "Copied";

@@ -148,6 +148,56 @@ func TestJourney_denial(t *testing.T) {
 	p.check("explanation")
 }
 
+// A person tries a policy before saving it, and sees whom it would have denied.
+func TestJourney_edit(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	if status, text := s.post(`{"tool":"greet","arguments":{"name":"Ada"}}`, s.key); status != 200 {
+		t.Fatalf("call: %d %s", status, text)
+	}
+	p := s.console()
+	p.click("Policies")
+	p.choose("Policy file", "tools.d/refund.hcl")
+	p.click("Edit")
+	p.see("Text of tools.d/refund.hcl")
+	p.check("text")
+	p.append("Text of tools.d/refund.hcl", "policy \"no_robots\" {\ntools = [\"greet\"]\ndeny = \"principal.id = 'robot'\"\nreason = \"r\"\n}\n")
+	p.click("Replay the last 1,000 calls")
+	p.see("The edit has errors")
+	p.see("deny = \"principal.id = 'robot'\"")
+	p.check("errors")
+	p.evaluate(find("field", "Text of", `(e.value = e.value.replace("principal.id =", "principal.id =="), e.value)`), new(any))
+	p.click("Replay the last 1,000 calls")
+	p.see("1 call denied, 0 calls allowed")
+	p.see("denied by no_robots tools.d/refund.hcl:")
+	p.check("changes")
+	p.evaluate("document.querySelector('#edit tbody a').click()", new(any))
+	p.see("Call of greet")
+	if status, text := s.post(`{"tool":"greet","arguments":{"name":"Ada"}}`, s.key); status != 200 {
+		t.Errorf("the edit is served: %d %s", status, text)
+	}
+}
+
+// A person watches a caller come near a limit.
+func TestJourney_nearLimit(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	p := s.console()
+	p.click("All limits")
+	p.see("The files have no limit block.")
+	s.edit("tools.d/refund.hcl", "policy \"guests", "limit \"greetings\" {\n  tools = [\"greet\"]\n  key   = \"principal.id\"\n  rate  = \"5/h\"\n  burst = 5\n}\n\npolicy \"guests")
+	p.see("5 calls an hour, 5 at once after a pause")
+	p.see("No key uses 80 % of a limit.")
+	for range 5 {
+		if status, text := s.post(`{"tool":"greet","arguments":{"name":"Ada"}}`, s.key); status != 200 {
+			t.Fatalf("call: %d %s", status, text)
+		}
+	}
+	p.unsee("No key uses 80 % of a limit.")
+	p.see("robot (key)")
+	p.check("near")
+}
+
 // A key has leaked: the person revokes it, and the server rejects it.
 func TestJourney_revokedKey(t *testing.T) {
 	t.Parallel()

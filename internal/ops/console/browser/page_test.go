@@ -242,6 +242,15 @@ func (p *page) fill(label, text string) {
 	p.do(chromedp.KeyEvent(text))
 }
 
+// append types a text at the end of the field with this label.
+func (p *page) append(label, text string) {
+	p.t.Helper()
+	p.clickOn("field", label)
+	p.wait("the focus of "+label, find("field", label, "e === document.activeElement"))
+	p.evaluate(find("field", label, "e.setSelectionRange(e.value.length, e.value.length)"), new(any))
+	p.do(chromedp.KeyEvent(text))
+}
+
 // choose selects an option of the field with this label.
 func (p *page) choose(label, option string) {
 	p.t.Helper()
