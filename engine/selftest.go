@@ -74,12 +74,14 @@ func (s *Server) runTests(ctx context.Context, c *catalog.Catalog, limit int, wa
 		}
 	}
 	results := make([]TestResult, len(selected))
-	tooltest.Parallel(len(selected), limit, func(n int) { results[n] = s.runTest(ctx, c, selected[n]) })
+	tooltest.Parallel(len(selected), limit, func(n int) { results[n] = s.Inside().RunTest(ctx, c, selected[n]) })
 	return results
 }
 
-func (s *Server) runTest(ctx context.Context, c *catalog.Catalog, i int) TestResult {
-	on, test, err := c.TestCatalog(i)
+// RunTest runs a test of a catalog, such as that of [catalog.Catalog.WithTest].
+func (i inside) RunTest(ctx context.Context, c *catalog.Catalog, n int) TestResult {
+	s := i.server
+	on, test, err := c.TestCatalog(n)
 	k, target := catalog.TestTarget(test)
 	if err != nil {
 		return TestResult{Name: test.Name, Kind: k, Target: target, Range: test.NameRange, Failures: []string{err.Error()}}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 
@@ -169,15 +168,6 @@ func (f *callFlags) run(ctx context.Context, e env, agent string, answers *answe
 	}
 	x, _ := executor(e, executorWorker, worker.Options{}, logger)
 	o := engine.Options{Logger: logger, LogRedactor: &f.log.redactor, Scripts: engine.Scripts{Executor: x}}
-	var recorded *recordedCall
-	if f.record != "" {
-		recorded = &recordedCall{recording: tooltest.Record(x)}
-		tools, err := filepath.Abs(e.resolve(f.files.tools))
-		if err != nil {
-			return call.Result{}, err
-		}
-		o.Scripts.Executor, o.Files.Tools = recorded.recording, recorded.files.Dir(tools)
-	}
 	s, err := f.files.open(e, o)
 	if err != nil {
 		return call.Result{}, err
@@ -191,23 +181,25 @@ func (f *callFlags) run(ctx context.Context, e env, agent string, answers *answe
 		return call.Result{}, err
 	}
 	request.Caller, request.Emit = callerOf(e, agent), printer{e}
+	var recording *tooltest.Recording
+	if f.record != "" {
+		recording = new(tooltest.Recording)
+		request.Emit = recordingPrinter{printer{e}, recording}
+	}
 	result := s.Execute(ctx, request)
 	for result.Ask != nil {
 		responses, err := answers.to(result.Ask.Requests)
 		if err != nil {
 			return call.Result{}, err
 		}
-		if recorded != nil {
-			for _, asked := range result.Ask.Requests {
-				recorded.recording.Answer(asked, responses[asked.Key])
-			}
+		if recording != nil {
+			recording.Answers(result.Ask.Requests, responses)
 		}
 		request.Resume = &call.Resume{State: result.Ask.State, Responses: responses}
 		result = s.Execute(ctx, request)
 	}
-	if recorded != nil {
-		recorded.request, recorded.result = request, result
-		f.unrecorded = recorded.write(ctx, e, f, s)
+	if recording != nil {
+		f.unrecorded = writeTest(ctx, e, f, s, recordedCall{recording, request, result, plainCaller()})
 	}
 	if result.Err != nil {
 		err = quiet.tell(ctx, result.Err.Message)
@@ -293,6 +285,15 @@ func printAnswer(e env, a answer, raw bool) error {
 		return err
 	}
 	return printContentBlocks(terminalWriter{e.stderr}, a.Content)
+}
+
+// plainCaller returns the local user without the name, and without the program that makes the call.
+func plainCaller() identity.Caller { return identity.Caller{Principal: serve.LocalPrincipal("", "")} }
+
+// recordingPrinter is a printer for a call that is recorded.
+type recordingPrinter struct {
+	printer
+	*tooltest.Recording
 }
 
 // printer prints the progress of a running tool.

@@ -233,7 +233,7 @@ func TestCall_recordRefused(t *testing.T) {
 	if stdout != "1\n" {
 		t.Errorf("the result of the call is %q", stdout)
 	}
-	for _, want := range []string{"the call was not recorded, because its test would fail", "it does not count", "http.site GET / was answered differently each time"} {
+	for _, want := range []string{"the call was not recorded: its test would fail", "it does not count", "http.site GET / was answered differently each time"} {
 		if code != exitFindings || !strings.Contains(stderr, want) {
 			t.Errorf("exit code %d without %q:\n%s", code, want, stderr)
 		}

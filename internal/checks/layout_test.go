@@ -36,7 +36,7 @@ var layout = map[string][]string{
 	"internal/auth/...":        {"identity", "internal/base/..."},
 	"internal/host/...":        {"call", "identity", "scripting", "internal/base/...", "internal/language/...", "internal/process/..."},
 	"internal/language/...":    {"diag", "internal/base/...", "internal/execution/suspend"},
-	"internal/ops/...":         {"call", "identity", "diag", "policylang", "scripting", "internal/base/...", "internal/language/...", "internal/js/syntax", "internal/auth/peercred", "internal/execution/pipeline", "internal/execution/suspend", "internal/federation/lockfile", "internal/host", "internal/protocol/transport/httpguard"},
+	"internal/ops/...":         {"call", "identity", "diag", "policylang", "internal/base/...", "internal/language/...", "internal/js/syntax", "internal/auth/peercred", "internal/execution/pipeline", "internal/execution/suspend", "internal/federation/lockfile", "internal/host", "internal/protocol/transport/httpguard"},
 	"internal/js/...":          {"diag", "internal/base/...", "scripting/source", "scripting/transpile"},
 	"internal/process/...":     {},
 	"internal/base/...":        {"identity"},

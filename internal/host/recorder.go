@@ -30,12 +30,30 @@ type Recorded struct {
 	Error           string
 }
 
+// CallRecorder is an emitter of a call of a tool whose host calls are recorded. HostRecorder gets the
+// arguments of the call, with defaults, before its script runs. The tools that the script calls are
+// not recorded.
+type CallRecorder interface {
+	HostRecorder(input json.RawMessage) *Recorder
+}
+
+// maxRecorded bounds what a recorder keeps, in bytes: no test file is longer. recordedSize is the size
+// of an entry without its texts.
+const (
+	maxRecorded  = 1 << 20
+	recordedSize = 64
+)
+
 // Recorder records the host calls of a script as mocks. The mocks of secrets and environment
 // variables have placeholders. Other mocks may contain their values, which the caller must hide. It
 // is safe for concurrent use.
 type Recorder struct {
-	mu    sync.Mutex
+	mu sync.Mutex
+	// size is the size of everything below. If it is over maxRecorded, nothing is kept.
+	size  int
 	mocks []Recorded
+	// answers are the responses of the client to input requests.
+	answers []Recorded
 	// keys are the keys of kv grants whose value at the start of the call is known, or was replaced
 	// unread.
 	keys  map[string]bool
@@ -62,11 +80,43 @@ func (r *Recorder) Variables() []string {
 	return slices.Clone(r.variables)
 }
 
-// Mocks returns the mocks of the recorded calls, in the order of the first calls.
+// IsFull reports whether the calls were too large to record.
+func (r *Recorder) IsFull() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.size > maxRecorded
+}
+
+// keeps reports whether an entry with n bytes of text fits. If not, the recorder drops everything.
+func (r *Recorder) keeps(n int) bool {
+	if r.size > maxRecorded {
+		return false
+	}
+	if r.size += n + recordedSize; r.size <= maxRecorded {
+		return true
+	}
+	r.mocks, r.answers, r.keys, r.notes, r.calls, r.called, r.variables = nil, nil, nil, nil, nil, nil, nil
+	return false
+}
+
+// bytes returns the size of the texts of a mock.
+func (m *Recorded) bytes() int {
+	n := len(m.Object) + len(m.Request) + len(m.JSON) + len(m.Error)
+	for name, value := range m.Headers {
+		n += len(name) + len(value)
+	}
+	if m.Text != nil {
+		n += len(*m.Text)
+	}
+	return n
+}
+
+// Mocks returns the mocks of the recorded calls, in the order of the first calls, and then those of
+// the responses of the client.
 func (r *Recorder) Mocks() []Recorded {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.mocks)
+	return slices.Concat(r.mocks, r.answers)
 }
 
 // Notes returns what a mock cannot repeat, for the author of the test.
@@ -84,11 +134,20 @@ func (r *Recorder) Calls() []string {
 	return slices.DeleteFunc(slices.Clone(r.calls), func(c string) bool { return c == "" })
 }
 
-// AddCall adds a call that another part of the server makes.
-func (r *Recorder) AddCall(object, request string) {
+// AddAnswer adds the response of the client to an input request. It replaces an earlier response: the
+// client is asked again after an incomplete one.
+func (r *Recorder) AddAnswer(answer Recorded) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.calls = append(r.calls, object+" "+request)
+	if !r.keeps(2 * answer.bytes()) {
+		return
+	}
+	at := slices.IndexFunc(r.answers, func(a Recorded) bool { return a.Object == answer.Object && a.Request == answer.Request })
+	if at >= 0 {
+		r.answers[at] = answer
+		return
+	}
+	r.calls, r.answers = append(r.calls, answer.Object+" "+answer.Request), append(r.answers, answer)
 }
 
 // begin records that an operation starts, and returns its number.
@@ -103,7 +162,9 @@ func (r *Recorder) begin(h *RunHost, op string, payload []byte) int {
 			one = strings.TrimSuffix(mock.Object+" "+mock.Request, " ")
 		}
 	}
-	r.calls = append(r.calls, one)
+	if r.keeps(len(one)) {
+		r.calls = append(r.calls, one)
+	}
 	return len(r.calls) - 1
 }
 
@@ -115,7 +176,7 @@ func (r *Recorder) end(n int, h *RunHost, op string, payload, answer []byte, err
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var p grantPayload
-	if json.Unmarshal(payload, &p) != nil {
+	if r.size > maxRecorded || len(answer) > maxRecorded && !r.keeps(len(answer)) || json.Unmarshal(payload, &p) != nil {
 		return
 	}
 	group, method, _ := strings.Cut(op, ".")
@@ -144,7 +205,7 @@ func (r *Recorder) end(n int, h *RunHost, op string, payload, answer []byte, err
 	} else if !r.body(&mock, group, method, answer) {
 		return
 	}
-	if group == scripting.OpCall && err == nil {
+	if group == scripting.OpCall && err == nil && r.keeps(mock.bytes()) {
 		r.called = append(r.called, mock)
 	}
 	r.add(mock)
@@ -163,11 +224,13 @@ func (r *Recorder) add(mock Recorded) {
 		}
 		return
 	}
-	r.mocks = append(r.mocks, mock)
+	if r.keeps(mock.bytes()) {
+		r.mocks = append(r.mocks, mock)
+	}
 }
 
 func (r *Recorder) note(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); !slices.Contains(r.notes, text) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(r.notes, text) && r.keeps(len(text)) {
 		r.notes = append(r.notes, text)
 	}
 }
@@ -385,7 +448,9 @@ func (r *Recorder) environment(answer []byte) {
 	slices.Sort(names)
 	for _, name := range names {
 		text := "recorded " + name
-		r.variables = append(r.variables, values[name])
+		if r.keeps(len(values[name])) {
+			r.variables = append(r.variables, values[name])
+		}
 		r.add(Recorded{Object: "env", Request: name, Text: &text})
 	}
 }
@@ -409,11 +474,14 @@ func (r *Recorder) pair(grant, op string, payload, answer []byte, err error) {
 	object := kv.Prefix + grant
 	first := func(key string) bool {
 		known := r.keys[object+" "+key]
+		if known || !r.keeps(len(object)+len(key)) {
+			return false
+		}
 		if r.keys == nil {
 			r.keys = map[string]bool{}
 		}
 		r.keys[object+" "+key] = true
-		return !known
+		return true
 	}
 	stored := func(key string, value json.RawMessage) {
 		r.add(Recorded{Object: object, Request: key, JSON: value})

@@ -2,11 +2,14 @@ package host
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/internal/host/kv"
+	"github.com/mcpd/mcpd/scripting"
 )
 
 // The recorded value of a key is the one at the start of the call.
@@ -84,5 +87,54 @@ func TestRecorder_answers(t *testing.T) {
 				t.Errorf("notes: %q", notes)
 			}
 		})
+	}
+}
+
+// A recorder keeps at most 1 MiB, in one answer or in many. Then it keeps nothing.
+func TestRecorder_bound(t *testing.T) {
+	run := &RunHost{Grants: &Grants{}}
+	call := func(r *Recorder, tool string, answer []byte) {
+		payload := []byte(`{"tool":"` + tool + `"}`)
+		r.end(r.begin(run, scripting.OpCall, payload), run, scripting.OpCall, payload, answer, nil)
+	}
+	text := func(n int) []byte { return []byte(`"` + strings.Repeat("x", n) + `"`) }
+	for name, c := range map[string]struct {
+		answers, size int
+		full          bool
+	}{
+		"small":     {3, 1000, false},
+		"one large": {1, maxRecorded + 1, true},
+		"many":      {100, 10_000, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var r Recorder
+			for n := range c.answers {
+				call(&r, fmt.Sprintf("tool%d", n), text(c.size))
+			}
+			kept := c.answers
+			if c.full {
+				kept = 0
+			}
+			if r.IsFull() != c.full || len(r.Mocks()) != kept || len(r.Called()) != kept || len(r.Calls()) != kept {
+				t.Errorf("full %v with %d mocks and %d calls, want %v and %d", r.IsFull(), len(r.Mocks()), len(r.Calls()), c.full, kept)
+			}
+			call(&r, "later", text(1))
+			r.AddAnswer(Recorded{Object: "elicit", Request: "elicit", JSON: text(1)})
+			if c.full && len(r.Mocks())+len(r.Calls()) != 0 {
+				t.Errorf("a full recorder keeps %v", r.Calls())
+			}
+		})
+	}
+}
+
+// A second response to an input request replaces the first, which was incomplete.
+func TestRecorder_answersAgain(t *testing.T) {
+	var r Recorder
+	for _, answer := range []string{`{"action":"decline"}`, `{"action":"accept"}`} {
+		r.AddAnswer(Recorded{Object: "elicit", Request: "elicit", JSON: json.RawMessage(answer)})
+	}
+	want := []Recorded{{Object: "elicit", Request: "elicit", JSON: json.RawMessage(`{"action":"accept"}`)}}
+	if diff := cmp.Diff(want, r.Mocks()); diff != "" || len(r.Calls()) != 1 {
+		t.Errorf("calls %q (-want +got)\n%s", r.Calls(), diff)
 	}
 }

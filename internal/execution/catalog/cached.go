@@ -91,11 +91,12 @@ func (c *itemCompiler) ignoresCaller(def *definition.Tool, program *scripting.Pr
 	return true
 }
 
-// Run returns the cached result of an equal call, or runs the handler. Test calls bypass the cache,
-// and so do calls without a session by anonymous callers if results are cached per principal.
+// Run returns the cached result of an equal call, or runs the handler. Test calls and
+// recorded calls bypass the cache, and so do calls without a session by anonymous callers if results
+// are cached per principal.
 func (h *cachedHandler) Run(ctx context.Context, i Invocation) (scripting.Outcome, error) {
 	call, ok := h.key(&i)
-	if !ok || i.Host.Mocks != nil {
+	if !ok || i.Host.Mocks != nil || i.Host.Recorder != nil {
 		return h.Handler.Run(ctx, i)
 	}
 	var outcome scripting.Outcome

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/language/definition"
+	"github.com/mcpd/mcpd/internal/language/hclfile"
 )
 
 // maxStages bounds the distinct sets of variable values in tests. Everything is compiled once per
@@ -75,6 +76,22 @@ func (b *Builder) stage(c *Catalog, name string, vars map[string]json.RawMessage
 	}
 	b.stages[name] = s.cache
 	return stage
+}
+
+// WithTest returns the catalog with one test, whose block is in no file. The block may use no variables,
+// locals and secrets.
+func (c *Catalog) WithTest(block []byte) (*Catalog, diag.List) {
+	file, problems := hclfile.Parse(hclfile.Source{Path: "test.hcl", Bytes: block}, hclfile.ToolsKind)
+	if problems.HasErrors() {
+		return nil, problems
+	}
+	defined, problems := file.Decode(hclfile.Scope{})
+	next := *c
+	next.Tests, next.stages = defined.Tests, nil
+	if len(next.Tests) != 1 && !problems.HasErrors() {
+		problems = append(problems, diag.Diagnostic{Code: "syntax", Summary: "the text is not one test block", Range: diag.Range{File: "test.hcl"}})
+	}
+	return &next, problems
 }
 
 func errorsOf(l diag.List) diag.List {

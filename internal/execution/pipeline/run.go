@@ -120,6 +120,9 @@ func (x *execution) invocation(pause suspend.Suspension) catalog.Invocation {
 			Emit: x.emitter(), Debug: x.req.Debug, Sensitive: &x.hide, Mocks: x.mocks,
 		},
 	}
+	if recorder, ok := x.req.Emit.(host.CallRecorder); ok && x.entry.Kind == call.Tools {
+		invocation.Host.Recorder = recorder.HostRecorder(x.input)
+	}
 	if x.entry.CallsAllTools {
 		invocation.ToolAccess, invocation.Approved = toolAccess{x}, x.approval.writes
 	}

@@ -2,7 +2,6 @@ package tooltest
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -17,36 +16,33 @@ import (
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/base/redact"
 	"github.com/mcpd/mcpd/internal/host"
-	"github.com/mcpd/mcpd/scripting"
 )
 
-// Recording is an executor that records the host calls of a tool as mocks.
+// Recording records a call of a tool as mocks. An emitter of the call embeds it.
 type Recording struct {
-	scripting.Executor
 	recorder host.Recorder
-	answers  []host.Recorded
 	input    json.RawMessage
 }
 
-// Record returns an executor that runs calls with x. It records the tool that a client calls, and
-// not the tools that this tool calls.
-func Record(x scripting.Executor) *Recording { return &Recording{Executor: x} }
+// HostRecorder implements [host.CallRecorder].
+func (r *Recording) HostRecorder(input json.RawMessage) *host.Recorder {
+	r.input = slices.Clone(input)
+	return &r.recorder
+}
 
-// Run runs a call.
-func (r *Recording) Run(ctx context.Context, c scripting.Call, h scripting.Host) (scripting.Outcome, error) {
-	if run, ok := h.(*host.RunHost); ok && c.Depth == 0 && run.CallerKind == call.Tools.String() && run.Mocks == nil {
-		run.Recorder = &r.recorder
-		r.input = slices.Clone(c.Input)
+// Answers records the responses of the client to input requests, by their keys.
+func (r *Recording) Answers(asked []call.AskRequest, responses map[string]json.RawMessage) {
+	for _, one := range asked {
+		if responses[one.Key] == nil {
+			continue
+		}
+		object := map[string]string{"elicitation/create": "elicit", "sampling/createMessage": "sample", "roots/list": "roots"}[one.Method]
+		r.recorder.AddAnswer(host.Recorded{Object: object, Request: one.Key, JSON: responses[one.Key]})
 	}
-	return r.Executor.Run(ctx, c, h)
 }
 
-// Answer records the response of the client to an input request.
-func (r *Recording) Answer(asked call.AskRequest, response json.RawMessage) {
-	object := map[string]string{"elicitation/create": "elicit", "sampling/createMessage": "sample", "roots/list": "roots"}[asked.Method]
-	r.recorder.AddCall(object, asked.Key)
-	r.answers = append(r.answers, host.Recorded{Object: object, Request: asked.Key, JSON: response})
-}
+// IsFull reports whether the answers of hosts are too large for a test.
+func (r *Recording) IsFull() bool { return r.recorder.IsFull() }
 
 // Input returns the arguments of the call, with defaults; nil if the script did not run.
 func (r *Recording) Input() json.RawMessage { return r.input }
@@ -76,9 +72,9 @@ type RecordedCall struct {
 	Name      string
 	Tool      string
 	Arguments json.RawMessage
-	Principal identity.Principal
-	// Agent is the id of the agent; "" leaves it out.
-	Agent  string
+	// Caller is the caller in the test. What is the default of a test is left out, and so is an
+	// empty listener.
+	Caller identity.Caller
 	Result call.Result
 	// AnyOutput makes the test of a successful call expect the host calls instead of the result.
 	AnyOutput bool
@@ -122,11 +118,8 @@ func (r *Recording) Block(c RecordedCall) string {
 	if len(c.Arguments) > 0 && string(c.Arguments) != "{}" {
 		fmt.Fprintf(&b, "  input = %s\n", valueHCL(c.Arguments, c.Hide))
 	}
-	fmt.Fprintf(&b, "  principal = { id = %s, kind = %s }\n", c.Hide.quote(c.Principal.ID), c.Hide.quote(string(c.Principal.Kind)))
-	if c.Agent != "" {
-		fmt.Fprintf(&b, "  agent = { agent_id = %s }\n", c.Hide.quote(c.Agent))
-	}
-	for _, m := range slices.Concat(r.recorder.Mocks(), r.answers) {
+	c.writeCaller(&b)
+	for _, m := range r.recorder.Mocks() {
 		if m.Object == "tools" && m.JSON != nil && c.SensitiveOutput != nil {
 			m.JSON = redact.Pointers(m.JSON, c.SensitiveOutput(m.Request))
 		}
@@ -136,6 +129,37 @@ func (r *Recording) Block(c RecordedCall) string {
 	r.writeExpectations(&b, c)
 	b.WriteString("  }\n}\n")
 	return b.String()
+}
+
+// writeCaller writes the parts of the caller that differ from [Caller].
+func (c RecordedCall) writeCaller(b *strings.Builder) {
+	write := func(name string, value any) {
+		encoded, err := json.Marshal(value)
+		if err == nil { // else it is not from JSON
+			fmt.Fprintf(b, "  %s = %s\n", name, valueHCL(encoded, c.Hide))
+		}
+	}
+	if p := &c.Caller.Principal; p.Kind != identity.KindAnonymous {
+		write("principal", struct {
+			ID     string         `json:"id"`
+			Kind   identity.Kind  `json:"kind"`
+			Issuer string         `json:"issuer,omitempty"`
+			Scopes []string       `json:"scopes,omitempty"`
+			Groups []string       `json:"groups,omitempty"`
+			Claims map[string]any `json:"claims,omitempty"`
+		}{p.ID, p.Kind, p.Issuer, p.Scopes, p.Groups, p.Claims})
+	}
+	if a := &c.Caller.Agent; a.AgentID != "" && a.AgentID != identity.AnonymousAgent {
+		write("agent", struct {
+			ID       string            `json:"agent_id"`
+			Model    string            `json:"model,omitempty"`
+			Metadata map[string]string `json:"metadata,omitempty"`
+			Verified bool              `json:"verified,omitempty"`
+		}{a.AgentID, a.Model, a.Metadata, a.Verified})
+	}
+	if listener := c.Caller.Source.Listener; listener != "" && listener != "local" {
+		write("source", map[string]string{"listener": listener})
+	}
 }
 
 func (c RecordedCall) writeMock(b *strings.Builder, m host.Recorded) {
