@@ -62,6 +62,9 @@ func (b pageBackend) authorize(ctx context.Context, r control.Request) error {
 	if err := r.DecodeParams(&call); err != nil {
 		return err
 	}
+	if call.Record { // its mocks have answers of hosts that the result may not show
+		return errors.New("calls are recorded only in the console of the user who runs the server: run mcpd console")
+	}
 	if call.Principal != nil && !b.operator.MayActAs(ctx, *call.Principal) {
 		return errors.New("you may not act as this principal: see the console block in mcpd.hcl")
 	}

@@ -156,6 +156,9 @@ func TestConsoleListener_rights(t *testing.T) {
 	if status, text := cy.submit(pay, lead); status < 400 || !strings.Contains(text, "may not act as this principal") {
 		t.Errorf("impersonation by an operator: %d %s", status, text)
 	}
+	if status, text := ada.submit(pay, url.Values{"as": {"self"}, "record": {"yes"}}); status < 400 || !strings.Contains(text, "recorded only in the console of the user who runs the server") {
+		t.Errorf("a record for an operator of the listener: %d %s", status, text)
+	}
 	if status, text := cy.submit(pay, url.Values{"as": {"self"}}); status != http.StatusOK {
 		t.Errorf("a call of an operator: %d %s", status, text)
 	}

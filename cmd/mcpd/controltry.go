@@ -18,6 +18,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/observe"
 	"github.com/mcpd/mcpd/internal/ops/audit"
 	"github.com/mcpd/mcpd/internal/ops/control"
+	"github.com/mcpd/mcpd/internal/ops/tooltest"
 	"github.com/mcpd/mcpd/scripting"
 )
 
@@ -35,6 +36,9 @@ func (o *runningServer) try(r control.Request) (any, error) {
 		if request.Arguments, err = tryArguments(kind, of.Arguments); err != nil {
 			return nil, err
 		}
+		if of.Record && !isRecordable(o.server, of.ItemName) {
+			return nil, errors.New("only calls of tools that a file defines can be recorded")
+		}
 		// The user of the connection is known when the stream begins; it has no part in these errors.
 		if _, err := callerAs(identity.Anonymous(), of.As); err != nil {
 			return nil, err
@@ -47,6 +51,9 @@ func (o *runningServer) try(r control.Request) (any, error) {
 			if err != nil {
 				t.send(control.TryEvent{Error: err.Error()})
 				return
+			}
+			if of.Record {
+				t.recording, t.plain = new(tooltest.Recording), plainAs(request.Caller, of.As)
 			}
 			t.run(ctx, request)
 		}}, nil
@@ -71,6 +78,35 @@ type tried struct {
 	conn     *control.Conn
 	operator identity.Principal
 	cancel   context.CancelCauseFunc // nil before the call begins
+	// recording records the call; nil if the operator wants no test of it. plain is the caller of the
+	// test.
+	recording *tooltest.Recording
+	plain     identity.Caller
+}
+
+// recordedTry is a call from the console that is recorded.
+type recordedTry struct {
+	tried
+	*tooltest.Recording
+}
+
+// isRecordable reports whether a file defines a tool.
+func isRecordable(s *engine.Server, of control.ItemName) bool {
+	e := s.Inside().Catalog().Entry(call.Tools, of.Address)
+	return of.Kind == "tool" && e != nil && e.Upstream == "" && e.Where.File != ""
+}
+
+// plainAs returns the caller of a test: what the operator chose, without the name of the operator and
+// without the console.
+func plainAs(c identity.Caller, as control.As) identity.Caller {
+	plain := plainCaller()
+	if as.Principal != nil {
+		plain.Principal = c.Principal
+	}
+	if as.Principal != nil || as.Agent != nil {
+		plain.Agent = c.Agent
+	}
+	return plain
 }
 
 // authorize records that the operator makes a call as another principal. The user of the socket
@@ -116,6 +152,9 @@ func (t tried) run(ctx context.Context, request call.Request) {
 		<-closed
 	}()
 	request.Emit, request.Debug, request.Cancelled = t, true, cancelledBy
+	if t.recording != nil {
+		request.Emit = recordedTry{t, t.recording}
+	}
 	began := time.Now()
 	for {
 		result := t.server.Execute(ctx, request)
@@ -125,7 +164,9 @@ func (t tried) run(ctx context.Context, request call.Request) {
 			return
 		}
 		if result.Ask == nil {
-			t.send(control.TryEvent{Result: tryResultOf(result, time.Since(began))})
+			row := tryResultOf(result, time.Since(began))
+			t.addTest(ctx, row, request, result)
+			t.send(control.TryEvent{Result: row})
 			return
 		}
 		asking.Store(true)
@@ -135,8 +176,30 @@ func (t tried) run(ctx context.Context, request call.Request) {
 			t.send(control.TryEvent{Error: err.Error()})
 			return
 		}
+		if t.recording != nil {
+			t.recording.Answers(result.Ask.Requests, a.Responses)
+		}
 		request.Resume = &call.Resume{State: result.Ask.State, Responses: a.Responses}
 	}
+}
+
+// recordPatience is the time to find a test of a recorded call, which runs the call several times.
+const recordPatience = time.Minute
+
+// addTest adds the test of a recorded call to its result.
+func (t tried) addTest(ctx context.Context, row *control.TryResult, request call.Request, result call.Result) {
+	if t.recording == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, recordPatience, fmt.Errorf("its test takes longer than %s", recordPatience))
+	defer cancel()
+	recorded := recordedCall{t.recording, request, result, t.plain}
+	test, err := recorded.test(ctx, t.server)
+	if err != nil {
+		row.TestProblem = err.Error()
+		return
+	}
+	row.Test, row.TestNotes = test.block, test.notes
 }
 
 // answerWithin returns the next answer of the client, or an error if there is none in time.

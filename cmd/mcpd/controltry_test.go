@@ -1,12 +1,18 @@
 package main
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -322,5 +328,200 @@ func TestTry_shutdown(t *testing.T) {
 		if e.Result != nil {
 			t.Errorf("the waiting call got %+v", e.Result)
 		}
+	}
+}
+
+// recordedTools ask a host for data that contains secrets and sensitive values. HOST is the host.
+const recordedTools = `tool "probe" {
+  timeout = "20s"
+  input "email" {
+    type      = string
+    sensitive = true
+  }
+  allow {
+    http "shop" {
+      hosts            = ["HOST"]
+      private_networks = true
+      methods          = ["POST"]
+      header "Authorization" { value = "Bearer ${secret.token}" }
+    }
+    secrets { names = ["key"] }
+    ask { elicit = true }
+  }
+  run = <<JS
+    const url = "http://HOST/find?email=" + encodeURIComponent(input.email);
+    const found = (await http.shop.post(url, { json: { key: secrets.key, email: input.email } })).json();
+    const answer = await elicit({ message: "Why?", schema: { type: "object", properties: { why: { type: "string" } } } });
+    return { found, why: answer.content.why };
+  JS
+}
+tool "status" {
+  timeout = "20s"
+  cache { ttl = "1h" }
+  read_only = true
+  allow {
+    http "shop" {
+      hosts            = ["HOST"]
+      private_networks = true
+    }
+  }
+  run = "return (await http.shop.get('http://HOST/status')).status;"
+}
+tool "download" {
+  timeout = "20s"
+  allow {
+    http "shop" {
+      hosts            = ["HOST"]
+      private_networks = true
+    }
+  }
+  run = "return (await http.shop.get('http://HOST/large')).text().length;"
+}
+tool "reveals" {
+  timeout = "20s"
+  allow {
+    http "shop" {
+      hosts            = ["HOST"]
+      private_networks = true
+    }
+    secrets { names = ["key"] }
+  }
+  run = "return (await http.shop.get('http://HOST/?key=' + encodeURIComponent(secrets.key))).text();"
+}
+tool "short" {
+  timeout = "20s"
+  input "pin" {
+    type      = string
+    sensitive = true
+  }
+  run = "return 1;"
+}
+`
+
+const recordedSecrets = `secret "token" { file = "./token" }
+secret "key" {
+  file   = "./key"
+  reveal = true
+}
+`
+
+// A recorded call has a test that passes as it is, without values of secrets and of sensitive inputs in
+// any form.
+func TestTry_record(t *testing.T) {
+	t.Parallel()
+	const token, key, email = "tok/4f1c+2b9a7d==", "key-93ab/51cc+02", "ann+x@example.org"
+	var asked atomic.Int64
+	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		if r.URL.Path == "/large" {
+			_, _ = io.WriteString(w, strings.Repeat("x", 2<<20))
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		auth := r.Header.Get("Authorization")
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Location", "https://files.example/?token="+url.QueryEscape(token))
+		_ = json.NewEncoder(w).Encode(map[string]string{
+			"auth": auth, "base64": base64.StdEncoding.EncodeToString([]byte(auth)), "hex": hex.EncodeToString([]byte(token)),
+			"url": url.QueryEscape(token), "body": string(body), "query": r.URL.RawQuery, "name": "Ann",
+		})
+	}))
+	defer shop.Close()
+	a := startControlled(t, recordedSecrets, func(dir string) {
+		save(t, filepath.Join(dir, "token"), token)
+		save(t, filepath.Join(dir, "key"), key)
+		save(t, filepath.Join(dir, "tools.d", "shop.hcl"), strings.ReplaceAll(recordedTools, "HOST", strings.TrimPrefix(shop.URL, "http://")))
+	})
+	var steps []string
+	recorded := func(of control.TryCall) *control.TryResult {
+		t.Helper()
+		of.Record = true
+		conn := a.try(t, of)
+		for {
+			switch e := nextEvent(t, conn, &steps); {
+			case e.Ask != nil:
+				if err := conn.Send(control.TryAnswer{Responses: map[string]json.RawMessage{e.Ask[0].Key: json.RawMessage(`{"action":"accept","content":{"why":"a gift"}}`)}}); err != nil {
+					t.Fatal(err)
+				}
+			case e.Result != nil:
+				return e.Result
+			default:
+				t.Fatalf("got %+v", e)
+			}
+		}
+	}
+	var file strings.Builder
+	keep := func(r *control.TryResult) {
+		t.Helper()
+		if r.Test == "" || r.TestProblem != "" {
+			t.Fatalf("no test of the result %s %s %s: %s", r.Value, r.Code, r.Message, r.TestProblem)
+		}
+		file.WriteString(r.Test)
+	}
+	probe := recorded(toolCall("probe", `{"email":"`+email+`"}`))
+	if string(probe.Value) == "" || !strings.Contains(probe.Test, `why = "a gift"`) || !strings.Contains(probe.Test, `mock "elicit" "elicit"`) || !strings.Contains(probe.Test, "http.shop") {
+		t.Errorf("got %+v", probe)
+	}
+	reveals := recorded(toolCall("reveals", `{}`))
+	if reveals.Test != "" || !strings.Contains(reveals.TestProblem, "its test would fail") { // its URL depends on the secret
+		t.Errorf("got %+v", reveals)
+	}
+	probe.TestNotes = append(probe.TestNotes, reveals.TestProblem)
+	for _, value := range []string{token, key, email} {
+		for _, form := range []string{value, url.QueryEscape(value), url.PathEscape(value), base64.StdEncoding.EncodeToString([]byte(value)), base64.StdEncoding.EncodeToString([]byte("Bearer " + value)), hex.EncodeToString([]byte(value))} {
+			if strings.Contains(probe.Test, form) || strings.Contains(strings.Join(probe.TestNotes, " "), form) {
+				t.Errorf("the test has %s of %s:\n%s\n%s", form, value, probe.Test, probe.TestNotes)
+			}
+		}
+	}
+	keep(probe)
+	// A cached result is not reused, and a call as another principal has that principal.
+	if got, _ := a.result(t, toolCall("status", `{}`)); string(got.Value) != "200" {
+		t.Fatalf("got %+v", got)
+	}
+	before := asked.Load()
+	status := recorded(toolCall("status", `{}`))
+	if asked.Load() != before+1 || !strings.Contains(status.Test, `"GET /status"`) || !strings.Contains(status.Test, `principal = { id = "local", kind = "local" }`) {
+		t.Errorf("got %s", status.Test)
+	}
+	keep(status)
+	as := toolCall("pay", `{}`)
+	as.Principal = &identity.Principal{ID: "ada", Kind: identity.KindToken, Issuer: "https://idp.example.com", Groups: []string{"leads"}}
+	as.Agent = &control.Agent{AgentID: "bot"}
+	paid := recorded(as)
+	for _, part := range []string{`id     = "ada"`, `kind   = "jwt"`, `issuer = "https://idp.example.com"`, `"leads"`, `agent = { agent_id = "bot" }`, `output = "paid"`} {
+		if !strings.Contains(paid.Test, part) {
+			t.Errorf("the test lacks %s:\n%s", part, paid.Test)
+		}
+	}
+	keep(paid)
+	denied := recorded(toolCall("add", `{"a":1001,"b":1}`))
+	if !strings.Contains(denied.Test, `denied_by = "small"`) {
+		t.Errorf("got %s", denied.Test)
+	}
+	keep(denied)
+	for want, of := range map[string]control.TryCall{
+		"larger than 1 MiB":       toolCall("download", `{}`),
+		"shorter than four bytes": toolCall("short", `{"pin":"123"}`),
+	} {
+		if got := recorded(of); got.Test != "" || !strings.Contains(got.TestProblem, want) {
+			t.Errorf("%s: got %+v, want %s", of.Address, got, want)
+		}
+	}
+	for _, of := range []control.ItemName{{Kind: "prompt", Address: "greet"}, {Kind: "tool", Address: "none"}} {
+		if err := a.ask(t, control.Try, control.TryCall{ItemName: of, Record: true}, &struct{}{}); err == nil || !strings.Contains(err.Error(), "only calls of tools that a file defines") {
+			t.Errorf("%s: %v", of.Address, err)
+		}
+	}
+	if got, _ := a.result(t, toolCall("add", `{"a":1,"b":1}`)); got.Test != "" || got.TestProblem != "" {
+		t.Errorf("a call that is not recorded has %+v", got)
+	}
+	save(t, filepath.Join(a.dir, "tools.d", "recorded.hcl"), file.String())
+	code, stdout, stderr := inProcess(t, a.dir, []string{"HOME=" + a.dir}, "test")
+	if code != exitOK || !strings.Contains(stdout, "4 passed, 0 failed") {
+		t.Errorf("mcpd test exited with %d\n%s%s\n%s", code, stdout, stderr, file.String())
+	}
+	if code, stdout, stderr := inProcess(t, a.dir, nil, "fmt", "--check"); strings.Contains(stdout+stderr, "recorded.hcl") {
+		t.Errorf("mcpd fmt --check exited with %d\n%s%s", code, stdout, stderr)
 	}
 }

@@ -135,6 +135,7 @@ func (c *Console) route() {
 		"POST /item/try":            c.try,
 		"GET /runs/{id}":            c.runPage,
 		"GET /runs/{id}/events":     c.runEvents,
+		"GET /runs/{id}/test":       c.downloadTest,
 		"POST /runs/{id}/answer":    c.answerRun,
 		"POST /runs/{id}/cancel":    c.cancelRun,
 		"GET /calls":                c.calls,

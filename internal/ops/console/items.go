@@ -83,8 +83,10 @@ type tryBody struct {
 	Form   form
 	URI    string // to read a template by
 	As     asForm
-	Copies []copyText
-	Run    *runView // the last call; nil if there is none
+	// CanRecord reports that a call can be recorded as a test, and Record that the box is checked.
+	CanRecord, Record bool
+	Copies            []copyText
+	Run               *runView // the last call; nil if there is none
 }
 
 // itemName returns the item that a request names.
@@ -124,6 +126,8 @@ func (c *Console) showItem(w http.ResponseWriter, r *http.Request, row control.I
 		v := run.view(body.Try.CSRF)
 		body.Try.Run, body.Try.URI, arguments = &v, run.call.Address, run.call.Arguments
 	}
+	body.Try.CanRecord = c.options.Base == "" && row.Kind == "tool" && row.Origin == "file"
+	body.Try.Record = r.PostForm.Has("record") || run != nil && run.call.Record
 	var s status
 	if _, err := c.ask(r, control.Request{Action: control.Status}, &s); err == nil { // only the address is missing otherwise
 		body.Try.Copies = c.copies(row.ItemName, arguments, s.Listeners)

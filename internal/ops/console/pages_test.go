@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -132,6 +133,82 @@ func TestTry(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the call (-want +got):\n%s", diff)
+	}
+}
+
+// A recorded call of a tool from a file has its test as a text to copy, and as a file whose name cannot
+// change the header.
+func TestTry_record(t *testing.T) {
+	t.Parallel()
+	const block = "test \"recorded call\" {\n  tool = \"<b>\"\n}\n"
+	backend := newFake()
+	backend.streams[control.Try] = func(p *pipe) {
+		p.lines <- control.TryEvent{Result: &control.TryResult{CallID: "c1", Value: json.RawMessage("1"), Test: block, TestNotes: []string{"mind <i>this</i>"}}}
+	}
+	b := browse(t, backend).signIn()
+	if _, page := b.get("/item?kind=tool&address=greet"); !strings.Contains(page, `name="record"`) {
+		t.Error("the form has no check box")
+	}
+	_, _, at := b.post("/item/try?kind=tool&address=greet", url.Values{"arg/name": {"Ada"}, "record": {"yes"}})
+	id, _, _ := strings.Cut(at, "#")
+	page := b.ended(id)
+	mustContain(t, page, block, "mind <i>this</i>", "Download greet_test.hcl")
+	for _, markup := range []string{`value="yes" checked`, `href="` + id + `/test"`} {
+		if !strings.Contains(page, markup) {
+			t.Errorf("the page lacks %s", markup)
+		}
+	}
+	if made := backend.requests(control.Try); len(made) != 1 || !strings.Contains(string(made[0].Params), `"record":true`) {
+		t.Errorf("calls %+v", made)
+	}
+	response, err := b.client.Get(b.base + id + "/test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil || string(text) != block {
+		t.Errorf("got %s, %v", text, err)
+	}
+	for name, want := range map[string]string{"Content-Type": "text/plain; charset=utf-8", "Content-Disposition": `attachment; filename="greet_test.hcl"`, "X-Content-Type-Options": "nosniff"} {
+		if got := response.Header.Get(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+	for name, want := range map[string]string{"a.b": "a_b_test.hcl", "a\"\r\nX: y": "a___X__y_test.hcl", "ü/../": "______test.hcl", strings.Repeat("x", 100): strings.Repeat("x", 64) + "_test.hcl"} {
+		if got := testFile(name); got != want {
+			t.Errorf("the file for %q is %q, want %q", name, got, want)
+		}
+	}
+}
+
+// Other items cannot be recorded, and neither can calls in the console of the listener. A call without a
+// test has no file.
+func TestTry_withoutRecord(t *testing.T) {
+	t.Parallel()
+	backend := newFake()
+	item := itemWith(`{"type":"object"}`)
+	item.Origin = "crm"
+	backend.answers[control.Item] = item
+	b := browse(t, backend).signIn()
+	if _, page := b.get("/item?kind=tool&address=greet"); strings.Contains(page, `name="record"`) {
+		t.Error("a tool of an upstream server can be recorded")
+	}
+	_, _, at := b.post("/item/try?kind=tool&address=greet", nil)
+	id, _, _ := strings.Cut(at, "#")
+	b.ended(id)
+	if status, page := b.get(id + "/test"); status != http.StatusNotFound || !strings.Contains(page, "This call has no test") {
+		t.Errorf("status %d: %s", status, pageText(t, page))
+	}
+	listener, err := New(newFake(), Options{Base: "/console"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	w := httptest.NewRecorder()
+	listener.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/console/item?kind=tool&address=greet", nil))
+	if page := w.Body.String(); w.Code != http.StatusOK || strings.Contains(page, `name="record"`) {
+		t.Errorf("status %d: %s", w.Code, pageText(t, page))
 	}
 }
 

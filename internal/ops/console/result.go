@@ -25,9 +25,14 @@ type resultView struct {
 	control.TryResult
 	Blocks []block
 	More   int // blocks that are left out
-	size   int // of the text of Blocks
-	media  int // of their images and sounds
+	// TestPath is the path of the test of a recorded call, and TestFile the name of its file.
+	TestPath, TestFile string
+	size               int // of the text of Blocks
+	media              int // of their images and sounds
 }
+
+// CanCopyTest reports that the page shows the whole test.
+func (v resultView) CanCopyTest() bool { return len(v.Test) <= maxLong }
 
 // block is a content block, a content of a resource, or a message of a prompt. One of Text, Image
 // and Sound is set.

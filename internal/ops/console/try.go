@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -69,7 +70,7 @@ func (c *Console) try(w http.ResponseWriter, r *http.Request) {
 		c.showItem(w, r, row, f, as, nil)
 		return
 	}
-	call := control.TryCall{ItemName: row.ItemName, Arguments: arguments, As: caller}
+	call := control.TryCall{ItemName: row.ItemName, Arguments: arguments, As: caller, Record: r.PostForm.Has("record")}
 	switch row.Kind {
 	case "template": // it is read by a URI that it matches
 		call.ItemName, call.Arguments = control.ItemName{Kind: "resource", Address: strings.TrimSpace(r.PostForm.Get("uri"))}, nil
@@ -284,6 +285,7 @@ func (r *run) view(csrf string) runView {
 	}
 	if r.result != nil {
 		shown := newResult(*r.result)
+		shown.TestPath, shown.TestFile = "/runs/"+r.id+"/test", testFile(r.call.Address)
 		v.Result = &shown
 	}
 	return v
@@ -362,6 +364,36 @@ func after(d time.Duration) <-chan struct{} {
 	c := make(chan struct{})
 	time.AfterFunc(d, func() { close(c) })
 	return c
+}
+
+// testFile returns the name of the file for a test of a tool. Names of tools have letters, digits and
+// _.- only; others are replaced, because the name is part of a header.
+func testFile(tool string) string {
+	safe := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
+			return r
+		}
+		return '_'
+	}, tool)
+	return safe[:min(len(safe), 64)] + "_test.hcl"
+}
+
+// downloadTest sends the test of a recorded call as a file.
+func (c *Console) downloadTest(w http.ResponseWriter, r *http.Request) {
+	run := c.runOf(w, r)
+	if run == nil {
+		return
+	}
+	run.mu.Lock()
+	result := run.result
+	run.mu.Unlock()
+	if result == nil || result.Test == "" {
+		c.problem(w, r, http.StatusNotFound, "/items", "This call has no test", "Only a recorded call has a test, when it has ended.")
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Content-Disposition", `attachment; filename="`+testFile(run.call.Address)+`"`)
+	_, _ = io.WriteString(w, result.Test) // a browser that is gone needs no file
 }
 
 // cancelRun cancels a call.

@@ -161,11 +161,12 @@ type MatrixCell struct {
 	Policy  string `json:"policy,omitempty"`
 }
 
-// TryCall is a call of an item.
+// TryCall is a call of an item. Record asks for a test of it: see [TryResult].
 type TryCall struct {
 	ItemName
 	Arguments json.RawMessage `json:"arguments,omitempty"`
 	As
+	Record bool `json:"record,omitempty"`
 }
 
 // TryEvent is one line of a tried call. One of its members is set. Result or Error is the last.
@@ -219,7 +220,8 @@ type TryAnswer struct {
 }
 
 // TryResult is the outcome of a call. Code is empty if it succeeded. Reply is the MCP result of
-// a resource or prompt.
+// a resource or prompt. Test is the test block of a recorded call, and TestNotes say what it cannot
+// repeat. TestProblem says why there is no test.
 type TryResult struct {
 	CallID     string          `json:"call_id"`
 	Revision   string          `json:"revision"`
@@ -231,6 +233,10 @@ type TryResult struct {
 	Details    json.RawMessage `json:"details,omitempty"`
 	Trace      string          `json:"trace,omitempty"`
 	DurationMS float64         `json:"duration_ms"`
+
+	Test        string   `json:"test,omitempty"`
+	TestNotes   []string `json:"test_notes,omitempty"`
+	TestProblem string   `json:"test_problem,omitempty"`
 }
 
 // CallQuery selects calls. Empty fields match any call. CallID matches the call, its other legs and
