@@ -3,6 +3,7 @@ package browser
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -71,6 +72,41 @@ func TestJourney_approval(t *testing.T) {
 	p.click("Accept")
 	p.see("500 for O-7 is paid back")
 	p.check("approved")
+}
+
+// A person records a call, downloads its test, and puts it beside the tool. The test passes.
+func TestJourney_recordedTest(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	p := s.console()
+	p.open("/item?kind=tool&address=price")
+	p.fill("customer", "Ada")
+	p.click("Add")
+	p.fill("sku", "O-7")
+	p.fill("count", "2")
+	p.choose("currency", "USD")
+	p.click("Record as a test")
+	p.click("Run")
+	p.see("Test of this call")
+	p.see(`test "recorded call of price"`)
+	p.check("recorded")
+	downloads := t.TempDir()
+	p.downloadsTo(downloads)
+	p.click("Download price_test.hcl")
+	file := filepath.Join(downloads, "price_test.hcl")
+	s.eventually("the file is complete", func() bool {
+		_, err := os.Stat(file)
+		return err == nil
+	})
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.write("tools.d/price_test.hcl", string(text))
+	if out := s.run("test", "--run", "recorded call of price"); !strings.Contains(out, "1 passed, 0 failed") {
+		t.Errorf("mcpd test:\n%s", out)
+	}
+	s.run("fmt", "--check", "tools.d/price_test.hcl")
 }
 
 // A person watches the calls of others arrive, and opens one of them.

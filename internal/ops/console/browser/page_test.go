@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
@@ -257,6 +258,17 @@ func (p *page) choose(label, option string) {
 	p.wait("the option "+option, find("field", label, `e && [...e.options].some(o => clean(o.textContent) === `+literal(option)+`)`))
 	p.evaluate(find("field", label, `(e.value = [...e.options].find(o => clean(o.textContent) === `+literal(option)+`).value,
 		e.dispatchEvent(new Event('input', {bubbles: true})), e.dispatchEvent(new Event('change', {bubbles: true})))`), new(any))
+}
+
+// downloadsTo keeps downloads in a folder.
+func (p *page) downloadsTo(folder string) {
+	p.t.Helper()
+	_, err := chromedp.CallBrowser(p.ctx, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{
+		Behavior: browser.SetDownloadBehaviorBehaviorAllow, BrowserContextID: chromedp.FromContext(p.ctx).BrowserContextID, DownloadPath: folder,
+	})
+	if err != nil {
+		p.t.Fatal(err)
+	}
 }
 
 // prefers emulates a preference of the user, such as prefers-color-scheme.
