@@ -27,6 +27,8 @@ func (o *runningServer) answerConsole(ctx context.Context, r control.Request) (r
 		row, err = withParams(r, func(of control.MatrixQuery) (any, error) { return o.matrix(ctx, of) })
 	case control.Try:
 		row, err = o.try(r)
+	case control.Complete:
+		row, err = withParams(r, func(of control.CompleteQuery) (any, error) { return o.complete(ctx, of) })
 	case control.Calls:
 		row, err = withParams(r, func(of control.CallQuery) (any, error) { return o.watchCalls(of) })
 	case control.Audit:
@@ -134,7 +136,8 @@ func itemResultOf(s *engine.Server, of control.ItemName) (any, error) {
 	if e.Offer != nil {
 		row.Annotations = e.Offer.Annotations
 		for _, a := range e.Offer.Arguments {
-			row.Arguments = append(row.Arguments, control.Argument{Name: a.Name, Description: a.Description, Required: a.Required})
+			completes, _ := e.Offer.Completion(a.Name)
+			row.Arguments = append(row.Arguments, control.Argument{Name: a.Name, Description: a.Description, Required: a.Required, Completes: completes != nil})
 		}
 	} else {
 		row.Annotations = annotationsOf(e.ReadOnly, e.Destructive, e.OpenWorld, e.Idempotent)

@@ -60,6 +60,44 @@ func (o *runningServer) try(r control.Request) (any, error) {
 	})
 }
 
+// complete calls a completion as the operator.
+func (o *runningServer) complete(ctx context.Context, of control.CompleteQuery) (any, error) {
+	kind, err := kindOf(of.ItemName)
+	if err != nil {
+		return nil, err
+	}
+	request := call.Request{Kind: kind, Name: of.Address, Argument: of.Argument}
+	if kind != call.Prompts && kind != call.Templates || of.Argument == "" {
+		return nil, errors.New("only arguments of prompts and variables of templates have completions")
+	}
+	if of.Arguments == nil {
+		of.Arguments = map[string]string{}
+	}
+	if request.Arguments, err = json.Marshal(map[string]any{"value": of.Value, "params": of.Arguments}); err == nil {
+		err = engine.CheckArguments(request.Arguments)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if request.Caller, err = callerAs(operatorOf(ctx, o.operator()), control.As{}); err != nil {
+		return nil, err
+	}
+	result := o.server.Execute(ctx, request)
+	if result.Err != nil {
+		return nil, fmt.Errorf("%s: %s", result.Err.Code, result.Err.Message)
+	}
+	var reply struct {
+		Completion struct {
+			Values  []string
+			HasMore bool
+		}
+	}
+	if err := json.Unmarshal(result.Reply, &reply); err != nil {
+		return nil, errors.New("the completion has no values")
+	}
+	return control.CompleteResult{Values: append([]string{}, reply.Completion.Values...), More: reply.Completion.HasMore}, nil
+}
+
 // tryArguments checks the arguments of a call. null stands for none.
 func tryArguments(kind call.Kind, arguments json.RawMessage) (json.RawMessage, error) {
 	switch {

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -523,5 +524,50 @@ func TestTry_record(t *testing.T) {
 	}
 	if code, stdout, stderr := inProcess(t, a.dir, nil, "fmt", "--check"); strings.Contains(stdout+stderr, "recorded.hcl") {
 		t.Errorf("mcpd fmt --check exited with %d\n%s%s", code, stdout, stderr)
+	}
+}
+
+func TestComplete_control(t *testing.T) {
+	t.Parallel()
+	a := startControlled(t, controlAudit, func(dir string) {
+		save(t, filepath.Join(dir, "tools.d", "plan.hcl"), `prompt "plan" {
+  argument "date" {}
+  argument "depth" { values = ["short", "thorough"] }
+  message "user" { text = "Plan {{date}}" }
+}
+resource_template "day" {
+  uri_template = "calendar://{date}"
+  complete "date" { run = "return [value + '!'];" }
+  text = "Nothing on {{date}}"
+}
+`)
+	})
+	prompt := control.ItemName{Kind: "prompt", Address: "plan"}
+	var got control.CompleteResult
+	if err := a.ask(t, control.Complete, control.CompleteQuery{ItemName: prompt, Argument: "depth", Value: "s", Arguments: map[string]string{"date": "Monday"}}, &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(control.CompleteResult{Values: []string{"short"}}, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	got = control.CompleteResult{}
+	if err := a.ask(t, control.Complete, control.CompleteQuery{ItemName: control.ItemName{Kind: "template", Address: "calendar://{date}"}, Argument: "date", Value: "2026"}, &got); err != nil || !slices.Equal(got.Values, []string{"2026!"}) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	var item control.ItemResult
+	if err := a.ask(t, control.Item, prompt, &item); err != nil || len(item.Arguments) != 2 || item.Arguments[0].Completes || !item.Arguments[1].Completes {
+		t.Errorf("got %+v, %v", item.Arguments, err)
+	}
+	for want, of := range map[string]control.CompleteQuery{
+		"only arguments of prompts": {ItemName: control.ItemName{Kind: "tool", Address: "add"}, Argument: "a"},
+		"TOOL_NOT_FOUND":            {ItemName: control.ItemName{Kind: "prompt", Address: "none"}, Argument: "a"},
+		"INVALID_INPUT":             {ItemName: prompt, Argument: "none"},
+	} {
+		if err := a.ask(t, control.Complete, of, &got); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %s", of, err, want)
+		}
+	}
+	if calls := a.records(t, `"plan"`, `"listener":"console"`); len(calls) == 0 {
+		t.Error("the completion is not in the audit log")
 	}
 }

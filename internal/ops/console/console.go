@@ -73,7 +73,9 @@ type Console struct {
 	assets  map[string]*asset
 	feed    *feed
 	streams chan struct{} // a slot for each open stream of events
-	token   oneTimeToken  // none before NewToken
+	// completing has a slot for each running completion.
+	completing chan struct{}
+	token      oneTimeToken // none before NewToken
 
 	// ctx ends with Close. busy counts the goroutines of calls.
 	ctx  context.Context
@@ -103,7 +105,7 @@ func New(b Backend, o Options) (*Console, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Console{backend: b, options: o, base: o.Base, mux: http.NewServeMux(), pages: pages, assets: assets, streams: make(chan struct{}, maxStreams)}
+	c := &Console{backend: b, options: o, base: o.Base, mux: http.NewServeMux(), pages: pages, assets: assets, streams: make(chan struct{}, maxStreams), completing: make(chan struct{}, maxCompleting)}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	c.feed = newFeed(c.ctx, b, o.Now)
 	c.route()
@@ -133,6 +135,7 @@ func (c *Console) route() {
 		"GET /items":                c.items,
 		"GET /item":                 c.item,
 		"POST /item/try":            c.try,
+		"POST /item/complete":       c.complete,
 		"GET /runs/{id}":            c.runPage,
 		"GET /runs/{id}/events":     c.runEvents,
 		"GET /runs/{id}/test":       c.downloadTest,

@@ -50,6 +50,8 @@ type field struct {
 	Options []fieldOption
 	Fields  []field // of an object, the entries of a list, or the chosen alternative
 	Entry   bool    // is an entry of a list
+	// Complete is the path that completes the value; "" for none.
+	Complete string
 }
 
 // fieldOption is an option of a select.

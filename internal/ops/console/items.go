@@ -13,6 +13,12 @@ import (
 // pageItems is the number of items of a page of the list.
 const pageItems = 100
 
+// Bounds of completions: values in a list, and requests at once.
+const (
+	maxCompletions = 100
+	maxCompleting  = 4
+)
+
 // itemsBody is the data of the list of items.
 type itemsBody struct {
 	Query, Kind    string
@@ -126,6 +132,12 @@ func (c *Console) showItem(w http.ResponseWriter, r *http.Request, row control.I
 		v := run.view(body.Try.CSRF)
 		body.Try.Run, body.Try.URI, arguments = &v, run.call.Address, run.call.Arguments
 	}
+	for i := range body.Try.Form.Fields {
+		field := &body.Try.Form.Fields[i]
+		if slices.ContainsFunc(row.Arguments, func(a control.Argument) bool { return a.Completes && a.Name == field.Label }) && !strings.Contains(field.Value, "\n") {
+			field.Widget, field.Complete = "line", link("/item/complete", "kind", row.Kind, "address", row.Address, "argument", field.Label)
+		}
+	}
 	body.Try.CanRecord = c.options.Base == "" && row.Kind == "tool" && row.Origin == "file"
 	body.Try.Record = r.PostForm.Has("record") || run != nil && run.call.Record
 	var s status
@@ -137,6 +149,34 @@ func (c *Console) showItem(w http.ResponseWriter, r *http.Request, row control.I
 		title = row.Address
 	}
 	c.show(w, r, http.StatusOK, "item", cut(title, maxName), "/items", body)
+}
+
+// complete writes the options that complete an argument of a posted form. They are only a help, so that
+// without an answer there are none.
+func (c *Console) complete(w http.ResponseWriter, r *http.Request) {
+	of := control.CompleteQuery{ItemName: itemName(r), Argument: r.URL.Query().Get("argument"), Arguments: map[string]string{}}
+	for name, values := range r.PostForm {
+		if pointer, ok := strings.CutPrefix(name, "arg/"); ok && values[0] != "" {
+			of.Arguments[memberName(pointer)] = values[0]
+		}
+	}
+	of.Value = of.Arguments[of.Argument]
+	delete(of.Arguments, of.Argument)
+	var row control.CompleteResult
+	select {
+	case c.completing <- struct{}{}:
+		_ = c.do(r, control.Complete, of, &row)
+		<-c.completing
+	default: // too many at once
+	}
+	values := slices.DeleteFunc(row.Values, func(v string) bool { return hides(v, oneLine) || len(v) > maxText })
+	content, err := c.render("item", "options", values[:min(len(values), maxCompletions)])
+	if err != nil {
+		http.Error(w, "The options cannot be shown.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(content) // a browser that is gone needs no options
 }
 
 // copyText is a text to copy: a command or a configuration that makes the same call.

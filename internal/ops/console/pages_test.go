@@ -182,6 +182,32 @@ func TestTry_record(t *testing.T) {
 	}
 }
 
+// An argument of a prompt with a completion has a list of its values, and is a plain input otherwise.
+func TestComplete(t *testing.T) {
+	t.Parallel()
+	backend := newFake()
+	backend.answers[control.Item] = control.ItemResult{ItemSummary: control.ItemSummary{ItemName: control.ItemName{Kind: "prompt", Address: "plan"}, Origin: "file"},
+		Arguments: []control.Argument{{Name: "date"}, {Name: "a/b", Completes: true}}}
+	backend.answers[control.Complete] = control.CompleteResult{Values: []string{`sh"ort<b>`, "invisible\u202e", "thorough"}}
+	b := browse(t, backend).signIn()
+	_, page := b.get("/item?kind=prompt&address=plan")
+	if strings.Count(page, "<datalist") != 1 || strings.Count(page, "/item/complete?") != 1 {
+		t.Errorf("the form is\n%s", page)
+	}
+	const path = "/item/complete?kind=prompt&address=plan&argument=a%2Fb"
+	form := url.Values{"arg/a~1b": {"s"}, "arg/date": {"Monday"}}
+	if _, options, _ := b.post(path, form); options != `<option value="sh&#34;ort&lt;b&gt;"></option><option value="thorough"></option>` {
+		t.Errorf("the options are %s", options)
+	}
+	if made := backend.requests(control.Complete); len(made) != 1 || string(made[0].Params) != `{"kind":"prompt","address":"plan","argument":"a/b","value":"s","arguments":{"date":"Monday"}}` {
+		t.Errorf("requests %+v", made)
+	}
+	backend.answers[control.Complete] = errors.New("denied")
+	if status, options, _ := b.post(path, form); status != http.StatusOK || options != "" {
+		t.Errorf("after an error: status %d, %s", status, options)
+	}
+}
+
 // Other items cannot be recorded, and neither can calls in the console of the listener. A call without a
 // test has no file.
 func TestTry_withoutRecord(t *testing.T) {

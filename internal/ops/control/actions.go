@@ -22,6 +22,9 @@ const (
 	// starts the stream is an empty object. The client writes a [TryAnswer] line for each ask. The
 	// call is cancelled when the client closes its end.
 	Try Action = "try"
+	// Complete takes a [CompleteQuery] and returns a [CompleteResult]. It calls the completion as the
+	// operator.
+	Complete Action = "complete"
 	// Calls takes a [CallQuery] and starts a stream of [Call] lines: recent calls, oldest first,
 	// and then each call that ends.
 	Calls Action = "calls"
@@ -85,11 +88,13 @@ type ItemResult struct {
 	Limits      []string        `json:"limits"`
 }
 
-// Argument is an argument of a prompt or a variable of a template.
+// Argument is an argument of a prompt or a variable of a template. Completes reports that it has a
+// completion.
 type Argument struct {
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
 	Required    bool   `json:"required,omitempty"`
+	Completes   bool   `json:"completes,omitempty"`
 }
 
 // Policy is a policy that covers an item. Place is nil for a policy in Go.
@@ -159,6 +164,21 @@ type MatrixResult struct {
 type MatrixCell struct {
 	Verdict string `json:"verdict"`
 	Policy  string `json:"policy,omitempty"`
+}
+
+// CompleteQuery asks for values of an argument of a prompt, or of a variable of a template. Value is
+// the typed text, and Arguments are the other arguments so far.
+type CompleteQuery struct {
+	ItemName
+	Argument  string            `json:"argument"`
+	Value     string            `json:"value,omitempty"`
+	Arguments map[string]string `json:"arguments,omitempty"`
+}
+
+// CompleteResult has at most 100 values. More reports that there are more.
+type CompleteResult struct {
+	Values []string `json:"values"`
+	More   bool     `json:"more,omitempty"`
 }
 
 // TryCall is a call of an item. Record asks for a test of it: see [TryResult].

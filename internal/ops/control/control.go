@@ -77,7 +77,7 @@ var actions = [...]struct {
 	takesParams bool
 }{
 	{Status, false}, {Fleet, false}, {Reload, false}, {Tokens, false}, {DropTokens, false}, {History, false}, {Attach, false}, {Detached, false},
-	{Catalog, false}, {Item, true}, {Explain, true}, {Matrix, true}, {Try, true}, {Calls, true}, {Audit, true},
+	{Catalog, false}, {Item, true}, {Explain, true}, {Matrix, true}, {Try, true}, {Complete, true}, {Calls, true}, {Audit, true},
 	{PolicyFiles, true}, {Replay, true}, {Limits, false},
 	{Pins, false}, {Accept, true}, {Keys, false}, {RevokeKey, true}, {Tasks, false}, {CancelTask, true},
 }

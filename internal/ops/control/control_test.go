@@ -208,7 +208,7 @@ func TestServer_invalidRequest(t *testing.T) {
 		`{"control":2,"do":"status"}` + "\n":                   `{"control":1,"error":"this server speaks version 1 of the control protocol; use the same mcpd as the server"}` + "\n",
 		`{"do":"status"}` + "\n":                               `{"control":1,"error":"this server speaks version 1 of the control protocol; use the same mcpd as the server"}` + "\n",
 		`{"control":1,"do":"drop_tokens","kind":"key"}` + "\n": `{"control":1,"error":"drop_tokens needs a secret or a principal"}` + "\n",
-		`{"control":1,"do":"stop"}` + "\n":                     `{"control":1,"error":"unknown request; use status, fleet, reload, tokens, drop_tokens, history, attach, detached, catalog, item, explain, matrix, try, calls, audit, policy_files, replay, limits, pins, accept, keys, revoke_key, tasks or cancel_task"}` + "\n",
+		`{"control":1,"do":"stop"}` + "\n":                     `{"control":1,"error":"unknown request; use status, fleet, reload, tokens, drop_tokens, history, attach, detached, catalog, item, explain, matrix, try, complete, calls, audit, policy_files, replay, limits, pins, accept, keys, revoke_key, tasks or cancel_task"}` + "\n",
 		strings.Repeat("x", maxParams):                         `{"control":1,"error":"a request must be a line of at most 4096 bytes, or 1048576 with params, within 5s"}` + "\n",
 		`{"control":1,"do":"status","params":{}}` + "\n":       `{"control":1,"error":"status takes no params"}` + "\n",
 		`{"control":1,"control":1,"do":"status"}` + "\n":       `{"control":1,"error":"read request: an object has two members of the same name (at byte 13)"}` + "\n",

@@ -109,6 +109,21 @@ func TestJourney_recordedTest(t *testing.T) {
 	s.run("fmt", "--check", "tools.d/price_test.hcl")
 }
 
+// A person types an argument of a prompt, and sees its values.
+func TestJourney_completion(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	p := s.console()
+	p.open("/item?kind=prompt&address=plan")
+	p.fill("day", "Monday")
+	p.fill("depth", "th")
+	p.wait("the values", `[...document.querySelectorAll("datalist option")].map(o => o.value).join() === "thorough"`)
+	p.check("values")
+	p.fill("depth", "thorough")
+	p.click("Run")
+	p.see("Plan the deliveries of Monday, thorough.")
+}
+
 // A person watches the calls of others arrive, and opens one of them.
 func TestJourney_liveCall(t *testing.T) {
 	t.Parallel()
