@@ -80,14 +80,13 @@ func (s *Server) runTests(ctx context.Context, c *catalog.Catalog, limit int, wa
 
 // RunTest runs a test of a catalog, such as that of [catalog.Catalog.WithTest].
 func (i inside) RunTest(ctx context.Context, c *catalog.Catalog, n int) TestResult {
-	s := i.server
 	on, test, err := c.TestCatalog(n)
 	k, target := catalog.TestTarget(test)
 	if err != nil {
 		return TestResult{Name: test.Name, Kind: k, Target: target, Range: test.NameRange, Failures: []string{err.Error()}}
 	}
-	mocks, start, policies := tooltest.Mocks(test), s.options.Now(), map[string]string{}
-	result := s.pipeline.ExecuteTest(ctx, on, pipeline.TestCall{
+	mocks, start, policies := tooltest.Mocks(test), i.server.options.Now(), map[string]string{}
+	result := i.server.pipeline.ExecuteTest(ctx, on, pipeline.TestCall{
 		Request: call.Request{
 			Kind: k, Name: target, Argument: test.Complete, Arguments: tooltest.Arguments(test), Caller: tooltest.Caller(test), Via: call.ViaTest,
 			Can: call.Capabilities{Form: true, URL: true, Sample: true, SampleTools: true, Roots: true},
@@ -100,7 +99,7 @@ func (i inside) RunTest(ctx context.Context, c *catalog.Catalog, n int) TestResu
 	})
 	return TestResult{
 		Name: test.Name, Kind: k, Target: target, Range: test.NameRange, Policies: policies,
-		Failures: tooltest.Judge(&test.Expect, tooltest.OutcomeOf(result), mocks), Notes: tooltest.Notes(mocks), Took: s.options.Now().Sub(start),
+		Failures: tooltest.Judge(&test.Expect, tooltest.OutcomeOf(result), mocks), Notes: tooltest.Notes(mocks), Took: i.server.options.Now().Sub(start),
 	}
 }
 
