@@ -17,7 +17,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // newPath returns a socket path in a new directory.
 func newPath(t *testing.T) string {
