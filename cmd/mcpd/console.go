@@ -105,7 +105,7 @@ func listenConsole(e env, b console.Backend, port int, socket string) (*localCon
 	}
 	c := &localConsole{listener: listener, port: strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)}
 	c.url = "http://127.0.0.1:" + c.port
-	o := console.Options{Hosts: []string{"127.0.0.1:" + c.port, "localhost:" + c.port}, Now: e.now}
+	o := console.Options{Hosts: []string{"127.0.0.1:" + c.port}, Now: e.now}
 	if socket != "" {
 		o.Attach = []string{"mcpd", "attach", "--control", socket}
 	}
