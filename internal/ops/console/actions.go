@@ -1,6 +1,8 @@
 package console
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -118,7 +120,15 @@ var actions = map[string]confirmation{
 		func(c *Console, r *http.Request, q url.Values) error {
 			var dropped control.TokensResult
 			_, err := c.ask(r, control.Request{Action: control.DropTokens, TokenFilter: control.TokenFilter{Secret: q.Get("secret"), Principal: q.Get("principal"), Kind: q.Get("kind"), Issuer: q.Get("issuer")}}, &dropped)
-			return err
+			switch {
+			case err != nil:
+				return err
+			case dropped.Failure != "":
+				return fmt.Errorf("some tokens were not dropped: %s", dropped.Failure)
+			case len(dropped.Tokens) == 0:
+				return errors.New("no token matches; it may have been dropped before")
+			}
+			return nil
 		},
 	},
 	"cancel": {

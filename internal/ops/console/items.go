@@ -41,7 +41,7 @@ func (c *Console) items(w http.ResponseWriter, r *http.Request) {
 	}
 	query := r.URL.Query()
 	b := itemsBody{Query: query.Get("q"), Kind: query.Get("kind"), Kinds: itemKinds, All: len(row.Items)}
-	words := strings.Fields(strings.ToLower(b.Query))
+	words := searchWords(b.Query)
 	found := slices.DeleteFunc(row.Items, func(i control.ItemSummary) bool {
 		return b.Kind != "" && i.Kind != b.Kind || !contains(i, words)
 	})
@@ -57,6 +57,12 @@ func (c *Console) items(w http.ResponseWriter, r *http.Request) {
 		b.Next = link("/items", "q", b.Query, "kind", b.Kind, "page", strconv.Itoa(at+1))
 	}
 	c.show(w, r, http.StatusOK, "items", "Items", "/items", b)
+}
+
+// searchWords returns the words of a search in lower case, at most ten of them.
+func searchWords(query string) []string {
+	words, _ := atMost(strings.Fields(strings.ToLower(query)), 10)
+	return words
 }
 
 // contains reports whether an item has all words, which are in lower case.

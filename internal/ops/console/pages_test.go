@@ -678,7 +678,7 @@ func TestAccess(t *testing.T) {
 	for _, action := range []control.Action{control.RevokeKey, control.CancelTask, control.Accept} {
 		backend.answers[action] = struct{}{}
 	}
-	backend.answers[control.DropTokens] = control.TokensResult{}
+	backend.answers[control.DropTokens] = control.TokensResult{Tokens: []control.Token{{Secret: "crm", Principal: "ada"}}}
 	b := browse(t, backend).signIn()
 	_, page := b.get("/access")
 	mustContain(t, page, "ci", "crm", "report")
@@ -715,6 +715,17 @@ func TestAccess(t *testing.T) {
 		}
 		if row.action == control.DropTokens && (made[0].Secret != "crm" || made[0].Principal != "ada" || made[0].Kind != "jwt") {
 			t.Errorf("tokens of %+v", made[0].TokenFilter)
+		}
+	}
+	for text, result := range map[string]control.TokensResult{
+		"no token matches": {}, "the database is gone": {Tokens: []control.Token{{Secret: "crm"}}, Failure: "the database is gone"},
+	} {
+		backend.answers[control.DropTokens] = result
+		backend.encoded.Delete(control.DropTokens)
+		if _, page, at := b.post("/confirm/drop_token?kind=jwt&principal=ada&secret=crm", nil); strings.Contains(at, "done=") {
+			t.Errorf("%s: the console says that the token is dropped", text)
+		} else {
+			mustContain(t, page, text)
 		}
 	}
 	if status, page := b.get("/confirm/accept?upstream=docs&tool=search&digest=other"); status != http.StatusNotFound {

@@ -63,8 +63,9 @@ func (c *Console) showPolicies(w http.ResponseWriter, r *http.Request, b policie
 		b.MatrixError = err.Error()
 	} else {
 		b.Matrix = &m
+		words := searchWords(b.Query)
 		for i, item := range m.Items {
-			if i >= len(m.Cells) || len(b.Rows) >= maxMatrix || !contains(control.ItemSummary{ItemName: item}, strings.Fields(strings.ToLower(b.Query))) {
+			if i >= len(m.Cells) || len(b.Rows) >= maxMatrix || !contains(control.ItemSummary{ItemName: item}, words) {
 				b.Hidden++
 				continue
 			}
