@@ -99,6 +99,9 @@ func auditedCall(c *audit.Call) control.Call {
 	}
 }
 
+// noAuditLog is the reason why there are no earlier calls.
+const noAuditLog = "the server writes no audit log; to get one, add an audit block to mcpd.hcl and restart mcpd"
+
 // auditedCalls returns calls of the audit log, newest first.
 func (o *runningServer) auditedCalls(ctx context.Context, q control.CallQuery) (any, error) {
 	if err := checkQuery(&q); err != nil {
@@ -107,7 +110,7 @@ func (o *runningServer) auditedCalls(ctx context.Context, q control.CallQuery) (
 	row := control.AuditResult{Calls: []control.Call{}}
 	log := o.server.Inside().AuditLog()
 	if log == nil {
-		row.Problem = "the server writes no audit log"
+		row.Problem = noAuditLog
 		return row, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, auditTime)

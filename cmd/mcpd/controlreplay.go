@@ -181,7 +181,7 @@ func (o *runningServer) openEdited(file string, text []byte) (*engine.Server, er
 func (o *runningServer) replayCalls(ctx context.Context, candidate *engine.Server, result *control.ReplayResult) error {
 	log := o.server.Inside().AuditLog()
 	if log == nil {
-		result.Problem = "the server writes no audit log"
+		result.Problem = noAuditLog
 		return nil
 	}
 	trial := replay.Trial{Candidate: replay.Replay{Evaluate: candidate.Inside().Explain}, Serving: &replay.Replay{Evaluate: o.server.Inside().Explain}}

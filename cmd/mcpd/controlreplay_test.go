@@ -166,7 +166,7 @@ func TestReplay_diagnostics(t *testing.T) {
 		t.Errorf("got\n%s", moved.Diagnostics)
 	}
 	valid := a.edited(t, leadsOnly, "true")
-	if !strings.Contains(valid.Diagnostics, "warning: this is always true") || strings.Contains(string(valid.Problems), `"error"`) || valid.Problem != "the server writes no audit log" || valid.Counts != nil {
+	if !strings.Contains(valid.Diagnostics, "warning: this is always true") || strings.Contains(string(valid.Problems), `"error"`) || valid.Problem != noAuditLog || valid.Counts != nil {
 		t.Errorf("a server without a log: %s\n%s", valid.Problem, valid.Diagnostics)
 	}
 }

@@ -176,7 +176,7 @@ func (r *statusResult) print(e env) error {
 		{"rules", countRules(engine.Status{Policies: r.Serves.Policies, Limits: r.Serves.Limits}) + ", " + count(r.Serves.Hooks, "hook")},
 		{"revision", fmt.Sprintf("%.12s, for %s, since %s", r.Revision, seconds(r.AgeSeconds), r.Since.Format(time.RFC3339))},
 		{"loads", fmt.Sprintf("%d (%d failed)", r.Loads.Total, r.Loads.Failed)},
-		{"calls", fmt.Sprintf("%d running, %d completed (%d failed)", r.Calls.Running, r.Calls.Ended, r.Calls.Failed)},
+		{"calls", fmt.Sprintf("%d running, %d completed (%d refused or failed)", r.Calls.Running, r.Calls.Ended, r.Calls.Failed)},
 		{"hooks", fmt.Sprintf("%d runs failed, %d calls delayed", r.HookRuns.Failed, r.HookRuns.Waits)},
 		{"scripts", r.Scripts.text()},
 		{"sessions", r.sessions()},
