@@ -85,7 +85,7 @@ func (d *formDecoder) value(pointer string, j json.RawMessage, required bool, de
 				object[p.Name] = v
 			}
 		}
-		return object, required || len(object) > 0
+		return object, required || filled(object)
 	case "array":
 		if !isObject(s.Items) {
 			break
@@ -109,6 +109,25 @@ func (d *formDecoder) value(pointer string, j json.RawMessage, required bool, de
 		return d.selected([]json.RawMessage{[]byte("true"), []byte("false")}, text)
 	}
 	return d.json(text)
+}
+
+// filled reports whether a value has a part that was not left empty. Required texts and lists in it
+// have an empty value.
+func filled(value any) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		for _, member := range v {
+			if filled(member) {
+				return true
+			}
+		}
+		return false
+	case []any:
+		return len(v) > 0
+	case string:
+		return v != ""
+	}
+	return true
 }
 
 // selected returns the value with an index.

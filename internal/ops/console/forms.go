@@ -251,6 +251,10 @@ func (b *formBuilder) field(pointer, label string, j json.RawMessage, required b
 		}
 		f.Widget = "object"
 		object, _ := value.(map[string]any)
+		if !required && value == nil { // the defaults of its members would make it present
+			defer func(initial bool) { b.initial = initial }(b.initial)
+			b.initial = false
+		}
 		isRequired := s.required()
 		for _, p := range s.Properties {
 			if b.count > maxFields {

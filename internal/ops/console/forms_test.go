@@ -134,6 +134,36 @@ func TestFormOf_defaults(t *testing.T) {
 }
 
 // A schema that repeats itself must not need time that grows with its references.
+func TestForm_optionalObject(t *testing.T) {
+	t.Parallel()
+	schema := json.RawMessage(`{"type":"object","properties":{
+		"sort":{"type":"object","properties":{"field":{"type":"string"},"descending":{"type":"boolean","default":false},"by":{"type":"array","items":{"type":"string"}}},"required":["field","by"]},
+		"limit":{"type":"object","default":{"n":1},"properties":{"n":{"type":"integer"}}}},"required":[]}`)
+	f := formOf("", schema, nil, nil)
+	for _, member := range f.Fields[0].Fields {
+		for _, o := range member.Options {
+			if o.Selected {
+				t.Errorf("%s: %s is selected in an object that may be left out", member.Label, o.Name)
+			}
+		}
+	}
+	if n := f.Fields[1].Fields[0].Value; n != "1" {
+		t.Errorf("the default of an object: n is %q", n)
+	}
+	for posted, want := range map[string]string{
+		"arg/sort/field=&len/sort/by=0": `{}`, "arg/sort/field=a": `{"sort":{"by":[],"field":"a"}}`, "arg/sort/descending=1": `{"sort":{"by":[],"descending":false,"field":""}}`,
+	} {
+		values, err := url.ParseQuery(posted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		value, invalid := decodeForm(schema, values)
+		if got, _ := json.Marshal(value); string(got) != want || invalid {
+			t.Errorf("%s: %s, want %s", posted, got, want)
+		}
+	}
+}
+
 func TestFormOf_recursion(t *testing.T) {
 	t.Parallel()
 	wide := 40_000

@@ -263,7 +263,7 @@ var notices = map[string]string{
 	"drop_token": "The token is dropped.",
 	"cancel":     "The task is cancelled.",
 	"reload":     "The server has loaded all files.",
-	"broken":     "The files have errors, so the server still serves the revision before.",
+	"broken":     "The files had errors, so the server kept the revision before.",
 }
 
 // show writes a page with a status.
