@@ -105,7 +105,8 @@ func TestConsole_errors(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"console"}, exitFindings, "start one with mcpd serve"},
+		{[]string{"console"}, exitFindings, "tools.d not found; run this in the folder of the files of the server"},
+		{[]string{"console", "--tools", "."}, exitFindings, "start one with mcpd serve"},
 		{[]string{"console", "--port", "70000"}, exitUsage, "--port takes a port"},
 		{[]string{"console", "x"}, exitUsage, "takes no operand"},
 		{[]string{"console", "--control", "off"}, exitUsage, "--control"},

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"path/filepath"
 	"regexp"
 	"runtime/debug"
 	"strings"
@@ -40,6 +42,15 @@ func (c *controlFlag) path(e env, f *projectFlags) string {
 	default:
 		return c.value
 	}
+}
+
+// absolute returns the absolute path of a file, or the path itself if there is none.
+func absolute(e env, path string) string {
+	path = e.resolve(path)
+	if whole, err := filepath.Abs(path); err == nil {
+		return whole
+	}
+	return path
 }
 
 // controlAnswer is the response of a server: JSON for machines, which verbs print
@@ -195,7 +206,11 @@ func (a *controlClientFlags) noServer(e env, path string) error {
 	case a.files.dir != "":
 		return findingsError("no server of the bundles in %s answers at %s; start one with mcpd serve --bundle, or name its socket with --control", sanitize(e.resolve(a.files.dir)), sanitize(path))
 	}
-	return findingsError("no server for %s and %s answers at %s; start one with mcpd serve, run this in the folder of its files, or name its socket with --control", sanitize(e.resolve(a.files.tools)), sanitize(e.resolve(a.files.config)), sanitize(path))
+	tools, config := absolute(e, a.files.tools), absolute(e, a.files.config)
+	if _, err := e.disk.stat(tools); errors.Is(err, fs.ErrNotExist) {
+		return findingsError("directory %s not found; run this in the folder of the files of the server, or name its socket with --control", sanitize(tools))
+	}
+	return findingsError("no server for %s and %s answers at %s; start one with mcpd serve, run this in the folder of its files under the same path, or name its socket with --control", sanitize(tools), sanitize(config), sanitize(path))
 }
 
 // sanitizeColored is sanitize for the diagnostics of a server, which may have the colors of a

@@ -191,11 +191,11 @@ const maxColumn = 48
 // longestSummary is the maximum length of a summary, in runes.
 const longestSummary = 120
 
-// summaryOf returns the first line of a description for a terminal, cut at a word if it
-// is too long.
+// summaryOf returns the first paragraph of a description in one line, cut at a word if it is
+// too long.
 func summaryOf(description string) string {
-	first, _, _ := strings.Cut(strings.TrimSpace(description), "\n")
-	shown := []rune(diag.Printable(first))
+	paragraph, _, _ := strings.Cut(strings.ReplaceAll(strings.TrimSpace(description), "\r\n", "\n"), "\n\n")
+	shown := []rune(diag.Printable(strings.Join(strings.Fields(paragraph), " ")))
 	if len(shown) <= longestSummary {
 		return string(shown)
 	}

@@ -119,7 +119,7 @@ func TestPrintAnswer_describesContent(t *testing.T) {
 
 func TestSummaryOf(t *testing.T) {
 	for _, row := range []struct{ said, want string }{
-		{"  Adds two numbers.\nIn words.", "Adds two numbers."},
+		{"  Adds two\nnumbers.\r\n\r\nIn words.", "Adds two numbers."},
 		{strings.Repeat("über ", 24), strings.TrimSpace(strings.Repeat("über ", 24))},
 		{strings.Repeat("über ", 25), strings.Repeat("über ", 24) + "…"},
 		{strings.Repeat("x", 200), strings.Repeat("x", 120) + " …"},
