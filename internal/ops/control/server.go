@@ -34,7 +34,8 @@ const (
 
 // Handler handles a request. Its result is encoded as JSON. An error is sent to the
 // client and must contain only what the user of the server may know. The context ends when
-// the client closes its end of the connection, or when the stream that the request starts has ended.
+// the client closes its end of the connection before the response, or when the stream that the request
+// starts has ended.
 type Handler func(ctx context.Context, r Request) (result any, err error)
 
 // Stream is the result of a request after which its connection carries another
@@ -223,7 +224,7 @@ func (s *Server) serve(ctx context.Context, cancel context.CancelCauseFunc, conn
 var errDisconnected = errors.New("the client closed the connection")
 
 // watchEnd cancels a request when its client closes its end of the connection, until stop is called.
-// The reader keeps what the client sends meanwhile.
+// It stops watching at the first byte that the client sends, which the reader keeps.
 func watchEnd(conn net.Conn, reader *bufio.Reader, cancel context.CancelCauseFunc) (stop func()) {
 	_ = conn.SetReadDeadline(time.Time{})
 	watched := make(chan struct{})
