@@ -103,6 +103,8 @@ func (r *recordedCall) test(ctx context.Context, s *engine.Server) (recordedTest
 		return recordedTest{}, errors.New("the server has loaded other files since the call began; call the tool again")
 	case r.recording.IsFull():
 		return recordedTest{}, errors.New("its host calls are larger than 1 MiB, which no test file holds")
+	case served.Entry(call.Tools, r.request.Name) == nil:
+		return recordedTest{}, errors.New("there is no such tool")
 	}
 	values := r.values(func(tool string) (in, out []string) {
 		if e := served.Entry(call.Tools, tool); e != nil {
@@ -156,6 +158,9 @@ func (r *recordedCall) test(ctx context.Context, s *engine.Server) (recordedTest
 
 // notes returns what a test of the call cannot repeat. failures say why the result is not part of it.
 func (r *recordedCall) notes(c tooltest.RecordedCall, failures []string) (notes []string) {
+	if err := r.result.Err; err != nil {
+		notes = append(notes, fmt.Sprintf("the call failed, so the test expects the error %s; remove the test if that was a mistake, such as a wrong argument or a missing secret", err.Code))
+	}
 	if c.AnyOutput {
 		notes = append(notes, "the test accepts every result, and checks only the host calls: the result depends on more than the arguments and the mocks, such as the time or a secret\n"+c.Hide(strings.Join(failures, "\n")))
 	}

@@ -171,7 +171,10 @@ func TestCall_record(t *testing.T) {
 	record(exitFindings, `recorded test "recorded call of order 3"`, "order", "name=lamp", "count=101")
 	record(exitOK, "the test accepts every result", "now")
 	record(exitFindings, `recorded test "recorded call of fails"`, "fails")
-	record(exitFindings, `recorded test "recorded call of order 4"`, "order", "name=lamp", "count=three")
+	said := record(exitFindings, `recorded test "recorded call of order 4"`, "order", "name=lamp", "count=three")
+	if !strings.Contains(said, "note: the call failed, so the test expects the error INVALID_INPUT") {
+		t.Errorf("no note that the test expects an error:\n%s", said)
+	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -240,6 +243,12 @@ func TestCall_recordRefused(t *testing.T) {
 	}
 	if text, err := os.ReadFile(filepath.Join(s.dir, "tools.d", "recorded.hcl")); err != nil || string(text) != before {
 		t.Errorf("the file contains %q, %v", text, err)
+	}
+	if code, _, stderr := s.run(t, nil, "call", "pol", "--record", "tools.d/recorded.hcl"); code != exitFindings || !strings.Contains(stderr, "the call was not recorded: there is no such tool") {
+		t.Errorf("an unknown tool: exit code %d\n%s", code, stderr)
+	}
+	if text, err := os.ReadFile(filepath.Join(s.dir, "tools.d", "recorded.hcl")); err != nil || string(text) != before {
+		t.Errorf("after a call of an unknown tool the file contains %q, %v", text, err)
 	}
 	for _, file := range []string{"recorded.hcl", "tools.d/recorded.txt", "tools.d/../x.hcl"} {
 		if code, _, stderr := s.run(t, nil, "call", "poll", "--record", file); code != exitUsage || !strings.Contains(stderr, "--record takes a .hcl file in the tools directory ./tools.d") {
