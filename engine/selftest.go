@@ -74,12 +74,12 @@ func (s *Server) runTests(ctx context.Context, c *catalog.Catalog, limit int, wa
 		}
 	}
 	results := make([]TestResult, len(selected))
-	tooltest.Parallel(len(selected), limit, func(n int) { results[n] = s.Inside().RunTest(ctx, c, selected[n]) })
+	tooltest.Parallel(len(selected), limit, func(n int) { results[n] = s.Inside().RunTest(ctx, c, selected[n], 0) })
 	return results
 }
 
-// RunTest runs a test of a catalog, such as that of [catalog.Catalog.WithTest].
-func (i inside) RunTest(ctx context.Context, c *catalog.Catalog, n int) TestResult {
+// RunTest runs a test of a catalog, such as that of [catalog.Catalog.WithTest], as if it were later.
+func (i inside) RunTest(ctx context.Context, c *catalog.Catalog, n int, later time.Duration) TestResult {
 	on, test, err := c.TestCatalog(n)
 	k, target := catalog.TestTarget(test)
 	if err != nil {
@@ -91,7 +91,7 @@ func (i inside) RunTest(ctx context.Context, c *catalog.Catalog, n int) TestResu
 			Kind: k, Name: target, Argument: test.Complete, Arguments: tooltest.Arguments(test), Caller: tooltest.Caller(test), Via: call.ViaTest,
 			Can: call.Capabilities{Form: true, URL: true, Sample: true, SampleTools: true, Roots: true},
 		},
-		Mocks: mocks,
+		Later: later, Mocks: mocks,
 		Answers: func(asked []call.AskRequest) (map[string]json.RawMessage, bool) {
 			return tooltest.Answers(mocks, asked)
 		},

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/diag"
@@ -124,6 +125,7 @@ func (r *recordedCall) test(ctx context.Context, s *engine.Server) (recordedTest
 	}
 	hide := values.redactor(served.Sensitive, s.Inside().Redact, r.recording.Variables())
 	var first []string // failures
+	var until *recordedTest
 	for _, candidate := range r.candidates(name, values) {
 		candidate.Hide = hide
 		block := r.recording.Block(candidate)
@@ -138,22 +140,41 @@ func (r *recordedCall) test(ctx context.Context, s *engine.Server) (recordedTest
 		if problems.HasErrors() {
 			return recordedTest{}, errors.New(hide(problems.Error()))
 		}
-		ran := s.Inside().RunTest(ctx, only, 0)
+		failures, soon := passesLater(func(later time.Duration) engine.TestResult { return s.Inside().RunTest(ctx, only, 0, later) })
 		if ctx.Err() != nil {
 			return recordedTest{}, context.Cause(ctx)
 		}
-		if ran.Passed() {
-			return recordedTest{name, string(formatted), r.notes(candidate, first)}, nil
+		test := recordedTest{name, string(formatted), r.notes(candidate, first)}
+		switch {
+		case failures == nil:
+			return test, nil
+		case soon && until == nil:
+			test.notes = append(test.notes, "the test depends on the time, and fails later\n"+hide(strings.Join(failures, "\n")))
+			until = &test
 		}
 		if first == nil {
-			first = ran.Failures
+			first = failures
 		}
+	}
+	if until != nil {
+		return *until, nil
 	}
 	text := "its test would fail:"
 	for _, failure := range append(first, r.recording.Notes()...) {
 		text += "\n  " + strings.ReplaceAll(hide(failure), "\n", "\n  ")
 	}
 	return recordedTest{}, errors.New(text)
+}
+
+// passesLater runs a test twice: soon after the call, in another millisecond, and at
+// another time of another day of another year. It returns the failures, and whether it passes soon.
+func passesLater(run func(later time.Duration) engine.TestResult) (failures []string, soon bool) {
+	for n, later := range []time.Duration{1017 * time.Millisecond, 400*24*time.Hour + 7*time.Hour + 13*time.Minute} {
+		if ran := run(later); !ran.Passed() {
+			return ran.Failures, n == 1
+		}
+	}
+	return nil, true
 }
 
 // notes returns what a test of the call cannot repeat. failures say why the result is not part of it.

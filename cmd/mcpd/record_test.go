@@ -386,6 +386,63 @@ tool "now" {
 	}
 }
 
+// A recorded test is also tried at another time: a result that depends on the day is not part of it,
+// and an author is told that a request with a date will not match later.
+func TestCall_recordAtAnotherTime(t *testing.T) {
+	t.Parallel()
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `"news"`) }))
+	defer site.Close()
+	s := newSandbox(t)
+	s.write(t, "tools.d/news.hcl", strings.ReplaceAll(`tool "year" {
+  run = "return { year: new Date().getUTCFullYear(), now: Date.now() > 1e12 };"
+}
+
+tool "news" {
+  allow {
+    http "site" {
+      hosts            = ["HOST"]
+      private_networks = true
+    }
+  }
+  run = <<JS
+    const { text } = await http.site.get("http://HOST/?year=" + new Date().getUTCFullYear());
+    return text;
+  JS
+}
+
+tool "clock" {
+  allow {
+    http "site" {
+      hosts            = ["HOST"]
+      private_networks = true
+    }
+  }
+  run = "return (await http.site.get('http://HOST/?now=' + Date.now())).text;"
+}
+
+tool "fixed" {
+  run = "return { later: Date.now() > 1e12 };"
+}
+`, "HOST", strings.TrimPrefix(site.URL, "http://")))
+	for _, one := range []struct {
+		tool, said string
+		code       int
+	}{
+		{"year", "the test accepts every result", exitOK},
+		{"news", "note: the test depends on the time, and fails later", exitOK},
+		{"clock", "its test would fail", exitFindings},
+		{"fixed", "recorded test", exitOK},
+	} {
+		code, stdout, stderr := s.run(t, nil, "call", one.tool, "--record", "tools.d/recorded.hcl")
+		if code != one.code || !strings.Contains(stderr, one.said) || one.tool == "fixed" && strings.Contains(stderr, "note:") {
+			t.Errorf("%s: exit code %d, want %d and %q\n%s%s", one.tool, code, one.code, one.said, stdout, stderr)
+		}
+	}
+	if code, stdout, stderr := s.run(t, nil, "test"); code != exitOK || !strings.Contains(stdout, "3 passed, 0 failed") {
+		t.Errorf("mcpd test: exit code %d\n%s%s", code, stdout, stderr)
+	}
+}
+
 // A watching mcpd test runs the tests after each change, also after files with errors and
 // failed tests, until it is interrupted.
 func TestTest_watch(t *testing.T) {

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"encoding/json"
+	"time"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/base/state"
@@ -14,6 +15,8 @@ import (
 // TestCall is the call of a test block.
 type TestCall struct {
 	Request call.Request
+	// Later is added to the time of the call, which scripts and policies see.
+	Later time.Duration
 	// Mocks replace host calls.
 	Mocks *host.Mocks
 	// Answers returns the responses to input requests; ok is false if one is missing.
@@ -47,6 +50,7 @@ func (p *Pipeline) ExecuteTest(ctx context.Context, c *catalog.Catalog, t TestCa
 
 func (p *Pipeline) executeTestLeg(ctx context.Context, c *catalog.Catalog, t TestCall, states *state.Lazy) call.Result {
 	x := p.newExecution(c, t.Request)
+	x.startTime = x.startTime.Add(t.Later)
 	x.mocks, x.states, x.decided = t.Mocks, states, t.Decided
 	result, err := x.runStages(ctx)
 	if err != nil {
