@@ -402,7 +402,11 @@ func sharing(t *testing.T, url, tools, config string, o engine.Options) *engine.
 	t.Helper()
 	o.StateURL, o.StateKeys = url, []string{"0123456789abcdef"}
 	o.Files.Tools, o.Files.Config = files("t.hcl", tools), files("mcpd.hcl", config)
-	s := server(t, o)
+	s := unloaded(t, o)
+	s.Inside().States().Options.ResultTimeout = time.Minute // a busy machine is not an unreachable database
+	if _, err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := s.Inside().State(); err != nil {
 		t.Fatal(err)
 	}

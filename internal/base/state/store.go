@@ -112,12 +112,13 @@ type Options struct {
 	// is bounded by its [Room].
 	Pairs Limits
 	// Results bound the results that replicas share. Default: 65,536 and 256 MiB. There is no limit
-	// per owner.
-	Results Limits
+	// per owner. ResultTimeout bounds the wait for each. Default: 250 ms.
+	Results       Limits
+	ResultTimeout time.Duration
 }
 
 // Results is a store that keeps results of calls for all replicas, which use them again. It is a cache:
-// it forgets results when it is full, or after a crash. Its methods return within a quarter of a second.
+// it forgets results when it is full, or after a crash. Its methods return within [Options].ResultTimeout.
 // After a failure they fail at once for a second.
 type Results interface {
 	// Result returns a result and its age, or nil. A damaged result, or one that was written without

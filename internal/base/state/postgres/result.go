@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -78,8 +79,8 @@ END $$;
 `
 
 const (
-	// resultTimeout bounds the wait for a result, which can be computed instead. After a failure,
-	// results are missing for resultPause.
+	// resultTimeout is the default bound of the wait for a result, which can be computed instead. After
+	// a failure, results are missing for resultPause.
 	resultTimeout = 250 * time.Millisecond
 	resultPause   = time.Second
 	// resultOverhead approximates the size of a row without its data.
@@ -143,7 +144,7 @@ func (s *store) PutResult(key [32]byte, data []byte, age, ttl time.Duration) err
 	return nil
 }
 
-// tryResults runs an operation within resultTimeout. For resultPause after a failure it fails at once,
+// tryResults runs an operation within the timeout of results. For resultPause after a failure it fails at once,
 // and then one caller tries.
 func (s *store) tryResults(op func(ctx context.Context, c *pgxpool.Conn) error) error {
 	s.mu.Lock()
@@ -159,7 +160,7 @@ func (s *store) tryResults(op func(ctx context.Context, c *pgxpool.Conn) error) 
 		s.resultsAgain = now.Add(resultPause)
 	}
 	s.mu.Unlock()
-	err := s.doWithin(s.pool, resultTimeout, op)
+	err := s.doWithin(s.pool, cmp.Or(s.options.ResultTimeout, resultTimeout), op)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.resultsAgain = time.Time{}
