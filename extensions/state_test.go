@@ -21,7 +21,7 @@ func newServer(t testing.TB, config string, env map[string]string, url, fleet st
 		Name: "shop", StateURL: url, StateFleet: fleet, Scripts: engine.Scripts{Executor: scripting.Inline()}, Extensions: []engine.Extension{postgres.New()},
 		Files: engine.Files{
 			Config:    fstest.MapFS{"mcpd.hcl": {Data: []byte(config), Mode: 0o644}},
-			Tools:     fstest.MapFS{"visit.hcl": {Data: []byte("tool \"visit\" {\n  allow {\n    kv \"visits\" {}\n  }\n  run = \"return await kv.visits.incr('all')\"\n}\ntool \"hello\" { run = \"return 'hello'\" }\n"), Mode: 0o644}},
+			Tools:     fstest.MapFS{"visit.hcl": {Data: []byte("tool \"visit\" {\n  timeout = \"1m\"\n  allow {\n    kv \"visits\" {}\n  }\n  run = \"return await kv.visits.incr('all')\"\n}\ntool \"hello\" { run = \"return 'hello'\" }\n"), Mode: 0o644}},
 			LookupEnv: func(name string) (string, bool) { value, ok := env[name]; return value, ok },
 		},
 	})
