@@ -186,6 +186,22 @@ func (f *callFlags) run(ctx context.Context, e env, agent string, answers *answe
 		recording = new(tooltest.Recording)
 		request.Emit = recordingPrinter{printer{e}, recording}
 	}
+	result, err := execute(ctx, s, request, answers, recording)
+	if err != nil {
+		return call.Result{}, err
+	}
+	if recording != nil {
+		f.unrecorded = writeTest(ctx, e, f, s, recordedCall{recording, request, result, plainCaller()})
+	}
+	if result.Err != nil {
+		err = quiet.tell(ctx, result.Err.Message)
+	}
+	return result, err
+}
+
+// execute executes a request, with answers to its input requests. recording gets the answers, too,
+// unless it is nil.
+func execute(ctx context.Context, s *engine.Server, request call.Request, answers *answers, recording *tooltest.Recording) (call.Result, error) {
 	result := s.Execute(ctx, request)
 	for result.Ask != nil {
 		responses, err := answers.to(result.Ask.Requests)
@@ -198,13 +214,7 @@ func (f *callFlags) run(ctx context.Context, e env, agent string, answers *answe
 		request.Resume = &call.Resume{State: result.Ask.State, Responses: responses}
 		result = s.Execute(ctx, request)
 	}
-	if recording != nil {
-		f.unrecorded = writeTest(ctx, e, f, s, recordedCall{recording, request, result, plainCaller()})
-	}
-	if result.Err != nil {
-		err = quiet.tell(ctx, result.Err.Message)
-	}
-	return result, err
+	return result, nil
 }
 
 // callerOf returns the local user as the caller.

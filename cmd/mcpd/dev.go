@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
@@ -115,9 +116,13 @@ type devSession struct {
 	tested *engine.Snapshot // with the tests that ran last
 	types  string           // the last problem of writing the types
 
+	// typedLines are the lines that the user has typed at prompts. Only one prompt uses it.
+	typedLines term.History
+
 	// guarded by mu; parts that run after the first load read server without it
 	mu      sync.Mutex
 	server  *engine.Server // nil before the first load
+	running *runningServer // nil before the files are served
 	state   devState
 	results []engine.TestResult // of all tests, as they ran last
 	runAll  bool                // run all tests next
@@ -283,6 +288,9 @@ func (d *devSession) run(ctx context.Context, o *runningServer) {
 	if d == nil {
 		return
 	}
+	d.mu.Lock()
+	d.running = o
+	d.mu.Unlock()
 	var busy sync.WaitGroup
 	console := func(ctx context.Context) { d.serveConsole(ctx, o) }
 	for _, part := range []func(context.Context){d.work, d.followCalls, console} {

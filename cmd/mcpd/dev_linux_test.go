@@ -168,28 +168,84 @@ func TestDev_terminal(t *testing.T) {
 	d.ended(t)
 }
 
-func TestDev_record(t *testing.T) {
+// The key c lists the tools, asks again for a wrong name or file, calls the running server, and records
+// a call only if the user wants that.
+func TestDev_call(t *testing.T) {
 	t.Parallel()
 	dir, save := devDir(t)
-	save("tools.d/a.hcl", devTool, "a", 1)
+	save("tools.d/a.hcl", devTool, "double", 1)
 	d := startDevTerminal(t, dir, 100, 30)
 	d.await(t, "tests  1 passed, 0 failed")
 	d.press(t, "c")
+	d.await(t, `\n  double\r\n`)
 	d.await(t, "Tool:")
-	d.press(t, "a\n")
-	d.await(t, `n \(number\)`)
+	d.press(t, "doubel\n")
+	d.await(t, `no tool "doubel" is served; did you mean "double"\?`)
+	d.await(t, "Tool:")
+	d.press(t, "dou\t\n")
+	d.await(t, `n \(number, required\)`)
 	d.press(t, "41\n")
+	d.await(t, `\n42\r\n`)
+	d.await(t, `Record a test of this call\? \[y/n\]`)
+	d.press(t, "y\n")
+	for _, wrong := range []string{"recorded.txt", "tools.d/none/recorded.hcl"} {
+		d.await(t, `File \[.*recorded.hcl\]:`)
+		d.press(t, wrong+"\n")
+		d.await(t, "name a .hcl file|directory tools.d/none not found")
+	}
 	d.await(t, `File \[.*recorded.hcl\]:`)
 	d.press(t, "\n")
 	d.await(t, "recorded test")
 	d.await(t, "Press Enter")
 	d.press(t, "\n")
+	d.await(t, regexp.QuoteMeta(openScreen))
+	d.await(t, `calls\S*\s+.*ok .* double by `)
 	d.await(t, "tests  2 passed, 0 failed")
-	text, err := os.ReadFile(filepath.Join(dir, "tools.d", "recorded.hcl"))
-	if err != nil || !strings.Contains(string(text), "n = 41") {
-		t.Errorf("%v: %s", err, text)
+	file := filepath.Join(dir, "tools.d", "recorded.hcl")
+	before, err := os.ReadFile(file)
+	if err != nil || !strings.Contains(string(before), "n = 41") {
+		t.Errorf("%v: %s", err, before)
+	}
+	d.press(t, "c")
+	d.await(t, "Tool:")
+	d.press(t, "\x1b[A\x1b[A\x1b[A\x1b[A\x1b[A\x1b[A\x1b[A\n") // the line of the first dialog
+	d.await(t, `n \(number, required\)`)
+	d.press(t, "many\n")
+	d.await(t, "INVALID_INPUT: ")
+	d.await(t, "Record a test that expects the error INVALID_INPUT")
+	d.press(t, "n\n")
+	d.await(t, "INVALID_INPUT .* double by ")
+	if after, err := os.ReadFile(file); err != nil || string(after) != string(before) {
+		t.Errorf("a failed call was recorded: %v: %s", err, after)
 	}
 	d.press(t, string(rune(ctrlC)))
+	d.ended(t)
+}
+
+// Ctrl-C at a prompt or during a call returns to the view. The server continues.
+func TestDev_callInterrupted(t *testing.T) {
+	t.Parallel()
+	dir, save := devDir(t)
+	save("tools.d/a.hcl", devTool, "a", 1)
+	save("tools.d/slow.hcl", `tool "slow" {
+  timeout = "10m"
+  run     = "progress(1); await new Promise(() => setTimeout(() => {}, 300000));"
+}
+`)
+	d := startDevTerminal(t, dir, 100, 30)
+	d.await(t, "tests  1 passed, 0 failed")
+	for _, typed := range []string{"", "a\n", "slow\n"} {
+		d.press(t, "c")
+		d.await(t, "Tool:")
+		d.press(t, typed)
+		d.await(t, map[string]string{"a\n": `n \(number`, "slow\n": "progress: 1"}[typed])
+		d.press(t, string(rune(ctrlC)))
+		d.await(t, regexp.QuoteMeta(openScreen))
+	}
+	d.await(t, "EXECUTION_ERROR .* slow by ")
+	d.press(t, "r")
+	d.await(t, "tests  1 passed, 0 failed; 1 ran")
+	d.press(t, "q")
 	d.ended(t)
 }
 
@@ -297,7 +353,7 @@ func TestDev_stoppedByShell(t *testing.T) {
 	t.Parallel()
 	dir, save := devDir(t)
 	save("tools.d/a.hcl", devTool, "a", 1)
-	const shell = `set -m; "$0" dev --listen 127.0.0.1:0; echo has stopped; read line; echo "read $line"; fg`
+	const shell = `set -m; "$0" dev --listen 127.0.0.1:0; echo has stopped; read line; echo "read $line"; fg; echo stopped again; read line; fg`
 	d := startInTerminal(t, dir, 100, 30, []string{"sh", "-c", shell, buildDaemon(t)})
 	d.await(t, "tests  1 passed")
 	d.press(t, string(rune(ctrlZ)))
@@ -313,6 +369,19 @@ func TestDev_stoppedByShell(t *testing.T) {
 	if d.termios(t) == d.before {
 		t.Error("keys are echoed")
 	}
+	d.press(t, "c")
+	d.await(t, "Tool:")
+	d.press(t, "abc")
+	d.await(t, "abc")
+	d.press(t, string(rune(ctrlZ)))
+	d.await(t, "stopped again")
+	if d.termios(t) != d.before {
+		t.Error("the terminal is not as before")
+	}
+	d.press(t, "\n")
+	d.await(t, "Tool: abc")
+	d.press(t, string(rune(ctrlC)))
+	d.await(t, regexp.QuoteMeta(openScreen))
 	d.press(t, "q")
 	d.ended(t)
 }

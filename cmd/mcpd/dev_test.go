@@ -261,6 +261,48 @@ r rerun tests   c record a call   o console   q quit   ? help`
 	}
 }
 
+func TestCompleted_names(t *testing.T) {
+	t.Parallel()
+	names := []string{"order_cancel", "order_status", "ship", "größe", "gräser"}
+	for typed, want := range map[string]string{"": "", "o": "order_", "order_s": "order_status", "ship": "ship", "x": "x", "g": "gr", "grö": "größe"} {
+		if got := completed(typed, names); got != want {
+			t.Errorf("%q completes to %q, want %q", typed, got, want)
+		}
+	}
+}
+
+// A large server lists the first tools, and those whose name has a text.
+func TestAskTool_manyTools(t *testing.T) {
+	t.Parallel()
+	e, err := scenarioEnv(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tools []engine.Metadata
+	for i := range 100 {
+		description := fmt.Sprintf("Does %d.\u001b[2J\n\nMore.", i)
+		tools = append(tools, engine.Metadata{Name: fmt.Sprintf("tool_%02d", i), Description: &description})
+	}
+	var out lockedBuffer
+	e.stdin, e.stderr = strings.NewReader("L_9\n\u202enone of these\ntool_42\n\n"), &out
+	talk := newDialog(e)
+	tool, err := askTool(talk, tools)
+	if err != nil || tool.Name != "tool_42" {
+		t.Errorf("%v, %q", err, tool.Name)
+	}
+	for _, want := range []string{"  tool_00  Does 0.", "  tool_19  ", "and 80 more", "  tool_90  ", "  tool_99  "} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the dialog lacks %q", want)
+		}
+	}
+	if text := out.String(); strings.Contains(text, "tool_20") || strings.ContainsAny(text, "\x1b\u202e") || strings.Contains(text, "More.") {
+		t.Errorf("the dialog is\n%s", text)
+	}
+	if _, err := askTool(talk, tools); err == nil {
+		t.Error("an empty line names a tool")
+	}
+}
+
 // The names of properties are only names, whatever characters they have.
 func TestAskArguments_schema(t *testing.T) {
 	t.Parallel()

@@ -1,72 +1,272 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/ops/control"
+	"github.com/mcpd/mcpd/internal/ops/tooltest"
 )
 
-// recordCall leaves the view and lets the user record a call as a test, until the server has ended.
-func (d *devSession) recordCall(ended <-chan struct{}) {
-	d.screen.suspend()
-	done := make(chan struct{})
-	go func() { // it may wait for the terminal until the end of the process
-		defer close(done)
-		talk := newDialog(d.env)
-		if err := d.recordDialog(talk); err != nil && !errors.Is(err, errOver) && err.Error() != "" {
-			talk.say("mcpd: %s\n", sanitize(err.Error()))
-		}
-		_, _ = talk.line("\nPress Enter to return.")
-	}()
-	select {
-	case <-done:
-	case <-ended:
+// callTool leaves the view and lets the user call a tool, until the user is done or the server has
+// ended. Ctrl-C returns to the view, and cancels the call. chunk is what the user has typed already.
+func (d *devSession) callTool(ended <-chan struct{}, typed <-chan []byte, chunk []byte) {
+	if err := d.screen.suspend(); err != nil {
+		d.quit() // the terminal has gone
 		return
 	}
+	ctx, cancel := context.WithCancel(d.stopped)
+	in := &typedInput{ctx: ctx, chunks: make(chan []byte, 256), rest: chunk}
+	talk := d.newTypedDialog(in)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		finished := false
+		defer func() {
+			if !finished {
+				d.screen.close() // before a panic is printed
+			}
+		}()
+		d.callDialog(ctx, talk)
+		finished = true
+	}()
+	for open := true; open; {
+		select {
+		case <-done:
+			open = false
+		case <-ended:
+			open = false
+		case <-d.news:
+			talk.repaint(d.env)
+		case chunk := <-typed:
+			switch {
+			case slices.Contains(chunk, ctrlC):
+				cancel()
+			case slices.Contains(chunk, ctrlZ):
+				d.env.service.stopJob()
+			case string(chunk) != string(rune(escape)): // the editor would wait for the rest of a sequence
+				select {
+				case in.chunks <- chunk:
+				case <-done:
+				case <-ended:
+				}
+			}
+		}
+	}
+	cancel()
+	<-done
 	if err := d.screen.open(); err != nil {
 		d.quit()
 	}
 }
 
-// recordDialog asks for a call and does what mcpd call --record does with the files on disk.
-func (d *devSession) recordDialog(talk *dialog) error {
+// typedInput is what a user types at prompts, until its context ends.
+type typedInput struct {
+	ctx    context.Context
+	chunks chan []byte
+	rest   []byte
+}
+
+func (in *typedInput) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, io.ErrShortBuffer // the editor waits for the end of a sequence that is too long
+	}
+	for len(in.rest) == 0 {
+		select {
+		case in.rest = <-in.chunks:
+		case <-in.ctx.Done():
+			return 0, io.EOF
+		}
+	}
+	n := copy(p, in.rest)
+	in.rest = in.rest[n:]
+	return n, nil
+}
+
+// newTypedDialog returns a dialog on a terminal without echo. The arrow keys edit the line, and bring
+// back the lines of dialogs before it.
+func (d *devSession) newTypedDialog(in io.Reader) *dialog {
+	editor := term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{in, d.env.stdout}, "")
+	if d.typedLines == nil {
+		d.typedLines = editor.History
+	}
+	editor.History = d.typedLines
+	talk := &dialog{out: editor, dir: d.env.resolve("."), editor: editor}
+	talk.repaint(d.env)
+	return talk
+}
+
+// repaint draws the line of a dialog again, for the size of the terminal.
+func (d *dialog) repaint(e env) {
+	if width, height, err := e.size(); err == nil && width > 0 {
+		_ = d.editor.SetSize(width, height)
+	}
+	_, _ = d.editor.Write(nil)
+}
+
+// callDialog lets the user call a tool of the running server, and record the call as a test.
+func (d *devSession) callDialog(ctx context.Context, talk *dialog) {
+	e := d.env
+	e.stdout, e.stderr = talk.out, talk.out
 	d.mu.Lock()
-	server := d.server
+	o := d.running
 	d.mu.Unlock()
-	if server == nil || server.Snapshot() == nil {
-		return errors.New("nothing is served yet: correct the files first")
+	err := errors.New("nothing is served yet: correct the files first")
+	if o != nil {
+		err = d.callOf(ctx, e, talk, o.server)
 	}
-	talk.say("Record a call as a test.\n")
-	name, err := talk.line("Tool:")
-	if err != nil || name == "" {
-		return err
+	switch {
+	case errors.Is(err, errOver), ctx.Err() != nil:
+		return
+	case err != nil && err.Error() != "":
+		talk.say("mcpd: %s\n", diag.PrintableLines(err.Error(), "  "))
 	}
-	tool := server.Snapshot().Tool(name)
-	if tool == nil {
-		return fmt.Errorf("no tool %q is served", name)
-	}
-	arguments, err := askArguments(talk, tool.Metadata().InputSchema)
+	talk.say("\n")
+	_, _ = talk.line("Press Enter to return.")
+}
+
+// callOf asks for a call of a server and makes it. It returns [errOver] if the user wants none.
+func (d *devSession) callOf(ctx context.Context, e env, talk *dialog, s *engine.Server) error {
+	tool, err := askTool(talk, offeredBy(s.Snapshot()).tools)
 	if err != nil {
 		return err
 	}
-	file := filepath.Join(d.flags.files.tools, "recorded.hcl")
-	typed, err := talk.line(fmt.Sprintf("File [%s]:", shown(file)))
+	arguments, err := askArguments(talk, tool.InputSchema)
 	if err != nil {
 		return err
 	}
-	if typed != "" {
-		file = typed
+	recording := new(tooltest.Recording)
+	request := call.Request{
+		Name: tool.Name, Arguments: arguments, Caller: callerOf(e, "mcpd-dev"), Emit: recordingPrinter{printer{e}, recording},
+		Can:       call.Capabilities{Form: true, URL: true, Sample: true, Roots: true},
+		Cancelled: func(error) call.Cancellation { return call.Cancellation{By: call.CancelledByClient} },
 	}
-	f := callFlags{files: d.flags.files, args: string(arguments), record: file}
-	f.files.serving = false
-	f.log = logging{level: "warn", format: "text", levelSet: func() bool { return false }}
-	if err := f.checkRecord(d.env); err != nil {
-		return err
+	result, err := execute(ctx, s, request, &answers{talk: talk}, recording)
+	if err != nil || ctx.Err() != nil {
+		return cmp.Or(err, errOver)
 	}
-	return callFiles(context.Background(), d.env, &f, name, nil)
+	f := callFlags{files: d.flags.files}
+	question := "Record a test of this call?"
+	if err := printAnswer(e, f.answerOf(result), false); err != nil {
+		talk.say("%s\n", diag.PrintableLines(err.Error(), "  "))
+	}
+	if result.Err != nil {
+		question = fmt.Sprintf("Record a test that expects the error %s?", result.Err.Code)
+	}
+	if !isRecordable(s, control.ItemName{Kind: "tool", Address: tool.Name}) {
+		talk.say("There is no test to record: no file defines this tool.\n")
+		return nil
+	}
+	if yes, err := talk.confirm(question); err != nil || !yes {
+		return cmp.Or(err, errOver)
+	}
+	recorded := recordedCall{recording, request, result, plainCaller()}
+	test, err := recorded.test(ctx, s)
+	if err != nil {
+		return fmt.Errorf("the call was not recorded: %w", err)
+	}
+	usual := filepath.Join(f.files.tools, "recorded.hcl")
+	for {
+		typed, err := talk.line(fmt.Sprintf("File [%s]:", shown(usual)))
+		if err != nil {
+			return err
+		}
+		f.record = cmp.Or(strings.TrimSpace(typed), usual)
+		if err = f.checkRecordFile(e); err == nil {
+			err = appendTest(e, f.record, test)
+		}
+		if err == nil {
+			return nil
+		}
+		talk.say("  %s\n", diag.PrintableLines(err.Error(), "    "))
+	}
+}
+
+// maxListedTools bounds the tools that a dialog lists.
+const maxListedTools = 20
+
+// askTool asks for the name of a tool until a tool has it. The key Tab completes a name. It returns
+// [errOver] for an empty name.
+func askTool(talk *dialog, tools []engine.Metadata) (engine.Metadata, error) {
+	names := make([]string, len(tools))
+	for i, tool := range tools {
+		names[i] = tool.Name
+	}
+	talk.say("Call a tool. Ctrl-C returns to the view; Up repeats what you typed.\n")
+	listTools(talk, tools)
+	if talk.editor != nil {
+		talk.editor.AutoCompleteCallback = func(line string, pos int, key rune) (string, int, bool) {
+			if key != '\t' || pos != len(line) {
+				return "", 0, false
+			}
+			line = completed(line, names)
+			return line, len(line), true
+		}
+		defer func() { talk.editor.AutoCompleteCallback = nil }()
+	}
+	for {
+		name, err := talk.line("Tool:")
+		if name = strings.TrimSpace(name); err != nil || name == "" {
+			return engine.Metadata{}, cmp.Or(err, errOver)
+		}
+		if i := slices.Index(names, name); i >= 0 {
+			return tools[i], nil
+		}
+		hint := diag.DidYouMeanLonger(name, names)
+		if hint != "" {
+			hint = "; " + hint
+		}
+		talk.say("  no tool %q is served%s\n", name, shown(hint))
+		listTools(talk, slices.DeleteFunc(slices.Clone(tools), func(m engine.Metadata) bool {
+			return hint != "" || !strings.Contains(strings.ToLower(m.Name), strings.ToLower(name))
+		}))
+	}
+}
+
+// listTools lists tools with the first line of their descriptions.
+func listTools(talk *dialog, tools []engine.Metadata) {
+	for _, m := range tools[:min(len(tools), maxListedTools)] {
+		about := ""
+		if m.Description != nil {
+			about = "  " + summaryOf(*m.Description)
+		}
+		talk.say("  %s%s\n", shown(m.Name), shown(about))
+	}
+	if more := len(tools) - maxListedTools; more > 0 {
+		talk.say("  and %d more; a part of a name lists the tools that have it\n", more)
+	}
+}
+
+// completed returns the longest text that begins as typed and begins all names that do.
+func completed(typed string, names []string) string {
+	found, common := false, typed
+	for _, name := range names {
+		switch {
+		case !strings.HasPrefix(name, typed):
+		case !found:
+			found, common = true, name
+		default:
+			for !strings.HasPrefix(name, common) {
+				common = common[:len(common)-1]
+			}
+		}
+	}
+	return strings.ToValidUTF8(common, "")
 }
 
 // askArguments asks for each property of an input schema, and returns the object of the answers. An
@@ -74,6 +274,7 @@ func (d *devSession) recordDialog(talk *dialog) error {
 func askArguments(talk *dialog, schema json.RawMessage) (json.RawMessage, error) {
 	var object struct {
 		Properties json.RawMessage
+		Required   []string
 	}
 	if err := json.Unmarshal(schema, &object); err != nil {
 		return nil, fmt.Errorf("read the input schema: %w", err)
@@ -86,9 +287,16 @@ func askArguments(talk *dialog, schema json.RawMessage) (json.RawMessage, error)
 			Description string
 		}
 		_ = json.Unmarshal(properties[i], &property) // a schema may also be true
-		about := ""
+		var facts []string
 		if kind, ok := property.Type.(string); ok {
-			about = " (" + kind + ")"
+			facts = append(facts, kind)
+		}
+		if slices.Contains(object.Required, name) {
+			facts = append(facts, "required")
+		}
+		about := ""
+		if len(facts) > 0 {
+			about = " (" + strings.Join(facts, ", ") + ")"
 		}
 		if property.Description != "" {
 			about += ": " + property.Description

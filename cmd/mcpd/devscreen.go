@@ -23,30 +23,47 @@ const (
 // redrawEvery is the interval at which the view follows the size of the terminal and the time.
 const redrawEvery = 250 * time.Millisecond
 
-// devScreen is the terminal of a view: the alternate screen, and keys without echo.
+// screenUse is what a [devScreen] shows.
+type screenUse int
+
+const (
+	noScreen     screenUse = iota // what other programs show
+	viewScreen                    // the alternate screen
+	promptScreen                  // prompts, below what the terminal showed before
+)
+
+// devScreen is the terminal of a view: keys without echo, for the view and for prompts.
 type devScreen struct {
 	env env
 
 	// guarded by mu
 	mu      sync.Mutex
-	opened  bool
+	use     screenUse
 	closed  bool // for good
 	restore func() error
 	frame   string // on the screen
 }
 
 // open switches to the view. It does nothing after close.
-func (t *devScreen) open() error {
+func (t *devScreen) open() error { return t.switchTo(viewScreen) }
+
+// suspend switches back to what the terminal showed before, for prompts.
+func (t *devScreen) suspend() error { return t.switchTo(promptScreen) }
+
+func (t *devScreen) switchTo(use screenUse) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.opened || t.closed {
+	if t.use == use || t.closed {
 		return nil
 	}
-	return t.enter()
+	if t.use == noScreen {
+		return t.enter(use)
+	}
+	return t.show(use)
 }
 
-// enter is open with mu held.
-func (t *devScreen) enter() error {
+// enter takes the terminal. mu is held.
+func (t *devScreen) enter(use screenUse) error {
 	t.restore = func() error { return nil }
 	if t.env.stdinIsTerminal {
 		restore, err := t.env.raw()
@@ -55,29 +72,35 @@ func (t *devScreen) enter() error {
 		}
 		t.restore = restore
 	}
-	t.opened, t.frame = true, ""
-	_, err := io.WriteString(t.env.stdout, openScreen)
+	return t.show(use)
+}
+
+// show changes what the terminal shows. mu is held.
+func (t *devScreen) show(use screenUse) error {
+	before := t.use
+	t.use, t.frame = use, ""
+	text := ""
+	switch {
+	case use == viewScreen:
+		text = openScreen
+	case before == viewScreen:
+		text = closeScreen
+	}
+	_, err := io.WriteString(t.env.stdout, text)
 	return err
 }
 
-// suspend switches back to what the terminal showed before.
-func (t *devScreen) suspend() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.leave()
-}
-
-// pause suspends the view until stop returns. Nothing uses the terminal meanwhile.
+// pause gives the terminal back until stop returns. Nothing uses the terminal meanwhile.
 func (t *devScreen) pause(stop func()) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	opened := t.opened
+	use := t.use
 	t.leave()
 	stop()
-	if !opened {
+	if use == noScreen {
 		return nil
 	}
-	return t.enter()
+	return t.enter(use)
 }
 
 // resume takes the terminal again after something else has used it without a call of pause. The
@@ -85,16 +108,16 @@ func (t *devScreen) pause(stop func()) error {
 func (t *devScreen) resume() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.opened {
+	if t.use == noScreen {
 		return nil
 	}
 	restore := t.restore
-	err := t.enter()
+	err := t.enter(t.use)
 	t.restore = restore
 	return err
 }
 
-// close suspends the view for good. It may be called at any time, more than once, and on nil.
+// close gives the terminal back for good. It may be called at any time, more than once, and on nil.
 func (t *devScreen) close() {
 	if t == nil {
 		return
@@ -105,13 +128,12 @@ func (t *devScreen) close() {
 	t.closed = true
 }
 
-// leave is suspend with mu held.
+// leave gives the terminal back. mu is held.
 func (t *devScreen) leave() {
-	if !t.opened {
+	if t.use == noScreen {
 		return
 	}
-	t.opened = false
-	_, _ = io.WriteString(t.env.stdout, closeScreen) // a terminal that is gone shows nothing
+	_ = t.show(noScreen) // a terminal that is gone shows nothing
 	_ = t.restore()
 }
 
@@ -119,7 +141,7 @@ func (t *devScreen) leave() {
 func (t *devScreen) draw(view func(width, height int) []string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.opened {
+	if t.use != viewScreen {
 		return nil
 	}
 	width, height, err := t.env.size()
@@ -179,7 +201,7 @@ func (d *devSession) watchTerminal() (release func()) {
 
 // show draws the view and handles keys until the server has ended.
 func (d *devSession) show(ended <-chan struct{}) {
-	keys := d.keys()
+	typed := d.keys()
 	clock := time.NewTicker(redrawEvery)
 	defer clock.Stop()
 	help := false
@@ -192,22 +214,24 @@ func (d *devSession) show(ended <-chan struct{}) {
 			return
 		case <-d.news:
 		case <-clock.C:
-		case key := <-keys.pressed:
-			switch key {
-			case 'q', ctrlC:
-				d.quit()
-			case ctrlZ:
-				d.env.service.stopJob()
-			case 'r':
-				d.rerun()
-			case '?':
-				help = !help
-			case 'c':
-				d.recordCall(ended)
-			case 'o':
-				d.wantConsole()
+		case chunk := <-typed:
+			for key := byte(0); len(chunk) > 0; {
+				switch key, chunk = nextKey(chunk); key {
+				case 'q', ctrlC:
+					d.quit()
+				case ctrlZ:
+					d.env.service.stopJob()
+				case 'r':
+					d.rerun()
+				case '?':
+					help = !help
+				case 'c':
+					d.callTool(ended, typed, chunk)
+					chunk = nil
+				case 'o':
+					d.wantConsole()
+				}
 			}
-			keys.next <- struct{}{}
 		}
 	}
 }
@@ -218,42 +242,40 @@ const (
 	escape = 27
 )
 
-// devKeys are the keys that the user presses. After each, the terminal is not read until next
-// receives a value, so that something else may read it.
-type devKeys struct {
-	pressed chan byte
-	next    chan struct{}
-}
-
-// keys reads the keys until the end of the process: nothing interrupts a read of a terminal.
-func (d *devSession) keys() devKeys {
-	k := devKeys{make(chan byte), make(chan struct{})}
+// keys reads what the user types, in chunks, until the end of the process: nothing interrupts a read
+// of a terminal.
+func (d *devSession) keys() <-chan []byte {
 	if !d.env.stdinIsTerminal {
-		return k
+		return nil
 	}
+	typed := make(chan []byte)
 	go func() {
 		defer d.screen.close() // before a panic is printed
-		var buffer [1]byte
-		sequence := false // of an arrow key, for example
 		for {
-			if n, err := d.env.stdin.Read(buffer[:]); err != nil || n == 0 {
+			chunk := make([]byte, 256)
+			n, err := d.env.stdin.Read(chunk)
+			if err != nil || n == 0 {
 				d.quit() // the terminal has gone
 				return
 			}
-			key := buffer[0]
-			switch {
-			case key == escape:
-				sequence = true
-			case sequence:
-				// A sequence ends with a letter or a tilde, after an introducer.
-				sequence = key == '[' || key == 'O' || key >= '0' && key <= '?'
-			default:
-				k.pressed <- key
-				<-k.next
-			}
+			typed <- chunk[:n]
 		}
 	}()
-	return k
+	return typed
+}
+
+// nextKey returns the first key of typed bytes, and the rest. A key that sends a sequence, such as an
+// arrow key, is 0. The terminal sends a sequence at once, so an escape at the end is the key Esc.
+func nextKey(typed []byte) (key byte, rest []byte) {
+	if typed[0] != escape || len(typed) == 1 {
+		return typed[0], typed[1:]
+	}
+	n := 1
+	if typed[1] == '[' || typed[1] == 'O' { // parameters follow, and then a letter or a tilde
+		for n = 2; n < len(typed) && typed[n] >= '0' && typed[n] <= '?'; n++ {
+		}
+	}
+	return 0, typed[min(n+1, len(typed)):]
 }
 
 // devLogLines keeps the last lines of the log for the view.

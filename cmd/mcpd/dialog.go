@@ -12,6 +12,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/term"
+
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/diag"
 )
@@ -22,12 +24,16 @@ const maxTyped = 1 << 20
 // dialog asks the user at the terminal. It prints untrusted text, so it escapes control
 // characters and indents each line.
 type dialog struct {
-	in  *bufio.Reader
+	in  *bufio.Reader // nil with an editor
 	out io.Writer
 	dir string // the working directory
+	// editor reads lines from a terminal without echo; nil if the terminal has echo.
+	editor *term.Terminal
 }
 
-func newDialog(e env) *dialog { return &dialog{bufio.NewReader(e.stdin), e.stderr, e.resolve(".")} }
+func newDialog(e env) *dialog {
+	return &dialog{in: bufio.NewReader(e.stdin), out: e.stderr, dir: e.resolve(".")}
+}
 
 // errOver reports the end of the input.
 var errOver = errors.New("the input has ended")
@@ -67,11 +73,23 @@ func shown(text string) string {
 }
 
 func (d *dialog) line(prompt string) (string, error) {
-	d.say("%s ", prompt)
+	if d.editor == nil {
+		d.say("%s ", prompt)
+		return d.read()
+	}
+	d.editor.SetPrompt(prompt + " ")
+	defer d.editor.SetPrompt("")
 	return d.read()
 }
 
 func (d *dialog) read() (string, error) {
+	if d.editor != nil {
+		typed, err := d.editor.ReadLine()
+		if err != nil && !errors.Is(err, term.ErrPasteIndicator) {
+			return "", errOver
+		}
+		return typed, nil
+	}
 	var typed []byte
 	for {
 		piece, err := d.in.ReadSlice('\n')

@@ -31,47 +31,62 @@ func (f *callFlags) checkRecord(e env) error {
 	case f.url != "":
 		return usageError("--record needs the files: a server at --url does not return the answers of its hosts")
 	}
-	inside, err := filepath.Rel(e.resolve(f.files.tools), e.resolve(f.record))
-	if err != nil || !filepath.IsLocal(inside) || filepath.Ext(f.record) != ".hcl" {
-		return usageError("--record takes a .hcl file in the tools directory %s, such as %s", f.files.tools, filepath.Join(f.files.tools, "recorded.hcl"))
-	}
-	if info, err := e.disk.stat(filepath.Dir(f.record)); err != nil || !info.IsDir() {
-		return usageError("--record: directory %s not found; create it", filepath.Dir(f.record))
+	if err := f.checkRecordFile(e); err != nil {
+		return usageError("--record: %v", err)
 	}
 	return nil
 }
 
-// writeTest appends the test of a recorded call to a file. A server that watches the file loads it
-// once.
+// checkRecordFile rejects a file for tests that mcpd test would not read.
+func (f *callFlags) checkRecordFile(e env) error {
+	inside, err := filepath.Rel(e.resolve(f.files.tools), e.resolve(f.record))
+	if err != nil || !filepath.IsLocal(inside) || filepath.Ext(f.record) != ".hcl" {
+		return fmt.Errorf("name a .hcl file in the tools directory %s, such as %s", f.files.tools, filepath.Join(f.files.tools, "recorded.hcl"))
+	}
+	if info, err := e.disk.stat(filepath.Dir(f.record)); err != nil || !info.IsDir() {
+		return fmt.Errorf("directory %s not found; create it", filepath.Dir(f.record))
+	}
+	return nil
+}
+
+// writeTest appends the test of a recorded call to a file.
 func writeTest(ctx context.Context, e env, f *callFlags, s *engine.Server, r recordedCall) error {
-	before, err := e.disk.readFile(f.record)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return findingsError("record the call: %v", err)
-	}
-	mode := fs.FileMode(0o644)
-	if info, err := e.disk.stat(f.record); err == nil {
-		mode = info.Mode().Perm()
-	}
 	test, err := r.test(ctx, s)
+	if err == nil {
+		err = appendTest(e, f.record, test)
+	}
 	if err != nil {
 		return findingsError("the call was not recorded: %v", err)
 	}
-	source := hclfile.Source{Path: f.record, Bytes: []byte(strings.TrimLeft(string(before)+"\n"+test.block, "\n"))}
+	return nil
+}
+
+// appendTest appends a test to a file, and says so. A server that watches the file loads it once.
+func appendTest(e env, file string, test recordedTest) error {
+	before, err := e.disk.readFile(file)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	mode := fs.FileMode(0o644)
+	if info, err := e.disk.stat(file); err == nil {
+		mode = info.Mode().Perm()
+	}
+	source := hclfile.Source{Path: file, Bytes: []byte(strings.TrimLeft(string(before)+"\n"+test.block, "\n"))}
 	formatted, problems := hclfile.Format(source)
 	if !problems.HasErrors() { // it may be too long
 		source.Bytes = formatted
 		_, problems = hclfile.Parse(source, hclfile.ToolsKind)
 	}
 	if problems.HasErrors() {
-		return findingsError("the call was not recorded: %v", problems)
+		return problems
 	}
-	if now, _ := e.disk.readFile(f.record); !bytes.Equal(now, before) {
-		return findingsError("the call was not recorded: %s changed during the call", f.record)
+	if now, _ := e.disk.readFile(file); !bytes.Equal(now, before) {
+		return fmt.Errorf("%s has just changed", file)
 	}
-	if err := e.disk.replaceFile(f.record, formatted, mode); err != nil {
-		return findingsError("record the call: %v", err)
+	if err := e.disk.replaceFile(file, formatted, mode); err != nil {
+		return err
 	}
-	fmt.Fprintf(e.stderr, "recorded test %q in %s; run it with mcpd test\n", test.name, diag.Printable(f.record))
+	fmt.Fprintf(e.stderr, "recorded test %q in %s; run it with mcpd test\n", test.name, diag.Printable(file))
 	for _, note := range test.notes {
 		fmt.Fprintf(e.stderr, "note: %s\n", diag.PrintableLines(note, "      "))
 	}

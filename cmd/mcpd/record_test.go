@@ -251,7 +251,7 @@ func TestCall_recordRefused(t *testing.T) {
 		t.Errorf("after a call of an unknown tool the file contains %q, %v", text, err)
 	}
 	for _, file := range []string{"recorded.hcl", "tools.d/recorded.txt", "tools.d/../x.hcl"} {
-		if code, _, stderr := s.run(t, nil, "call", "poll", "--record", file); code != exitUsage || !strings.Contains(stderr, "--record takes a .hcl file in the tools directory ./tools.d") {
+		if code, _, stderr := s.run(t, nil, "call", "poll", "--record", file); code != exitUsage || !strings.Contains(stderr, "--record: name a .hcl file in the tools directory ./tools.d") {
 			t.Errorf("--record %s: exit code %d\n%s", file, code, stderr)
 		}
 	}
