@@ -157,13 +157,15 @@ func TestDev_terminal(t *testing.T) {
 	d.await(t, "r   run all tests again")
 	d.press(t, "?")
 	d.resize(t, 30, 10)
-	d.await(t, "r rerun tests   c record a ca…")
+	d.await(t, "r rerun tests   c call a tool…")
 	d.resize(t, 100, 30)
-	d.await(t, "c record a call   o console   q quit")
+	d.await(t, "c call a tool   o console   q quit")
 	save("tools.d/b.hcl", devTool, "b", 1)
 	d.await(t, "tests  2 passed, 0 failed; 1 ran")
-	d.press(t, "r")
-	d.await(t, "tests  2 passed, 0 failed; 2 ran")
+	d.press(t, "?")
+	d.await(t, "r   run all tests again")
+	d.press(t, "r") // closes the help
+	d.await(t, "tests  2 passed, 0 failed; 2 ran.*\r\n\\S*\r\n\\S*calls")
 	d.press(t, "q")
 	d.ended(t)
 }
@@ -262,7 +264,9 @@ func TestDev_console(t *testing.T) {
 	}
 	d := startDevTerminal(t, dir, 100, 30, "PATH="+desktop+":"+os.Getenv("PATH"))
 	d.await(t, "nothing is served")
-	d.press(t, "o")
+	d.press(t, "?")
+	d.await(t, "r   run all tests again")
+	d.press(t, "o") // closes the help
 	d.await(t, "opens when the files are served")
 	save("tools.d/a.hcl", devTool, "a", 1)
 	var before string
@@ -291,6 +295,9 @@ func TestDev_console(t *testing.T) {
 		}
 		d.press(t, "o")
 	}
+	d.await(t, "Esc hides it")
+	d.press(t, "\x1b")
+	d.await(t, "tests  1 passed.*\r\n\\S*\r\n\\S*calls")
 	d.press(t, "q")
 	d.ended(t)
 }

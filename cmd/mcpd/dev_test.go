@@ -251,13 +251,29 @@ log
 
 
 
-r rerun tests   c record a call   o console   q quit   ? help`
+r rerun tests   c call a tool   o console   q quit   ? help`
 	if got != want {
 		t.Errorf("the view is\n%s\nwant\n%s", got, want)
 	}
 	help := strings.Join(devView{state, now, false}.lines(80, 24, true), "\n")
 	if !strings.Contains(help, "r   run all tests again") || strings.Contains(help, "refund") {
 		t.Errorf("the help is\n%s", help)
+	}
+}
+
+// A sequence counts as one key, whose parameters are no keys.
+func TestNextKey_sequences(t *testing.T) {
+	t.Parallel()
+	for typed, want := range map[string]string{"q": "q", "\x1b": "\x1b", "\x1b[Aq": "\x00q", "\x1b[1;5Cq": "\x00q", "\x1bOPq": "\x00q", "\x1bcq": "\x00q", "\x1b[5": "\x00", "r\x1b": "r\x1b"} {
+		var got []byte
+		for rest := []byte(typed); len(rest) > 0; {
+			var key byte
+			key, rest = nextKey(rest)
+			got = append(got, key)
+		}
+		if string(got) != want {
+			t.Errorf("%q has the keys %q, want %q", typed, got, want)
+		}
 	}
 }
 

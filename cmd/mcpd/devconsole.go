@@ -18,6 +18,9 @@ func (d *devSession) wantConsole() {
 	notify(d.opens)
 }
 
+// hideConsole removes the address of the console from the view. The console stays.
+func (d *devSession) hideConsole() { d.update(func(s *devState) { s.Console = nil }) }
+
 // serveConsole serves the console of a server from the first wish of the user until ctx is done.
 func (d *devSession) serveConsole(ctx context.Context, o *runningServer) {
 	for {
@@ -59,7 +62,7 @@ func (d *devSession) openConsole(ctx context.Context, o *runningServer) error {
 	go func() { ended <- c.Serve(ctx, c.listener) }()
 	for {
 		address := c.url + c.NewToken()
-		lines := []string{address, "It works once, within five minutes. o makes a new one."}
+		lines := []string{address, "It works once, within five minutes. o makes a new one, Esc hides it."}
 		if d.screen != nil {
 			if err := openPage(d.env, page, address); err != nil {
 				lines = append(lines, "open a browser: "+err.Error()+"; open the address yourself")

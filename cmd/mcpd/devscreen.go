@@ -216,6 +216,8 @@ func (d *devSession) show(ended <-chan struct{}) {
 		case <-clock.C:
 		case chunk := <-typed:
 			for key := byte(0); len(chunk) > 0; {
+				hadHelp := help
+				help = false
 				switch key, chunk = nextKey(chunk); key {
 				case 'q', ctrlC:
 					d.quit()
@@ -224,12 +226,18 @@ func (d *devSession) show(ended <-chan struct{}) {
 				case 'r':
 					d.rerun()
 				case '?':
-					help = !help
+					help = !hadHelp
 				case 'c':
 					d.callTool(ended, typed, chunk)
 					chunk = nil
 				case 'o':
 					d.wantConsole()
+				case escape:
+					if !hadHelp {
+						d.hideConsole()
+					}
+				default:
+					help = hadHelp
 				}
 			}
 		}

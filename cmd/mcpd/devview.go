@@ -67,16 +67,16 @@ func (v devView) lines(width, height int, help bool) []string {
 	for range body {
 		lines = append(lines, "")
 	}
-	keys := "r rerun tests   c record a call   o console   q quit   ? help"
+	keys := "r rerun tests   c call a tool   o console   q quit   ? help"
 	return append(lines, "", v.cut(keys, dimText, width))
 }
 
 var devHelp = []string{
 	"r   run all tests again",
 	"c   call a tool, and record the call as a test",
-	"o   open the web console in a browser",
+	"o   open the web console in a browser; Esc hides its address",
 	"q   quit, as Ctrl-C does",
-	"?   close this help",
+	"?   close this help, as Esc and the other keys do",
 }
 
 // summary returns the lines at the top.
