@@ -157,9 +157,9 @@ func TestDev_terminal(t *testing.T) {
 	d.await(t, "r   run all tests again")
 	d.press(t, "?")
 	d.resize(t, 30, 10)
-	d.await(t, "r rerun tests   c call a tool…")
+	d.await(t, `\? help   r rerun tests   c ca…`)
 	d.resize(t, 100, 30)
-	d.await(t, "c call a tool   o console   q quit")
+	d.await(t, "c call a tool   l full text   o console   q quit")
 	save("tools.d/b.hcl", devTool, "b", 1)
 	d.await(t, "tests  2 passed, 0 failed; 1 ran")
 	d.press(t, "?")
@@ -224,6 +224,28 @@ func TestDev_call(t *testing.T) {
 	d.ended(t)
 }
 
+// A narrow terminal wraps the log. The key l prints all of it.
+func TestDev_fullText(t *testing.T) {
+	t.Parallel()
+	dir, save := devDir(t)
+	save("tools.d/a.hcl", devTool, "a", 1)
+	save("tools.d/log.hcl", `tool "log" { run = "log.warn('the cause: ' + 'why '.repeat(200) + 'at last'); return 1;" }`)
+	d := startDevTerminal(t, dir, 50, 30)
+	url := strings.TrimSpace(d.await(t, `http://[^/]+/`))
+	d.await(t, "tests  1 passed")
+	if code, stdout, stderr := inProcess(t, dir, nil, "call", "log", "--url", url); code != exitOK {
+		t.Fatalf("exit code %d: %s%s", code, stdout, stderr)
+	}
+	d.await(t, "  why why .*…")
+	d.press(t, "l")
+	d.await(t, "the cause: (why ){200}at last")
+	d.await(t, "Press Enter")
+	d.press(t, "\n")
+	d.await(t, regexp.QuoteMeta(openScreen))
+	d.press(t, "q")
+	d.ended(t)
+}
+
 // Ctrl-C at a prompt or during a call returns to the view. The server continues.
 func TestDev_callInterrupted(t *testing.T) {
 	t.Parallel()
@@ -262,7 +284,7 @@ func TestDev_console(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(desktop, "xdg-open"), []byte(browser), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	d := startDevTerminal(t, dir, 100, 30, "PATH="+desktop+":"+os.Getenv("PATH"))
+	d := startDevTerminal(t, dir, 50, 30, "PATH="+desktop+":"+os.Getenv("PATH"))
 	d.await(t, "nothing is served")
 	d.press(t, "?")
 	d.await(t, "r   run all tests again")
@@ -493,7 +515,7 @@ func TestDevScreen_closedOnPanic(t *testing.T) {
 	func() {
 		defer func() { _ = recover() }()
 		defer screen.close()
-		_ = screen.draw(func(int, int) []string { panic("in the view") })
+		_ = screen.draw(func(int, int) []row { panic("in the view") })
 	}()
 	screen.close()
 	if err := screen.open(); err != nil || restored != 1 || !strings.HasSuffix(out.String(), closeScreen) {

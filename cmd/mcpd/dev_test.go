@@ -193,7 +193,7 @@ func TestDev_withoutTools(t *testing.T) {
 func TestDevView_hostileText(t *testing.T) {
 	t.Parallel()
 	hostile := []string{"\x1b[2J\x1b]0;title\a", "\u202egnirts", "a\r\nb\tc", strings.Repeat("wide 漢字 ", 2000), "\x00\x9b31m", "\xff\xfe"}
-	state := devState{URL: "http://127.0.0.1:8080/mcp\x1b[H", Status: engine.Status{Revision: strings.Repeat("0", 32), Tools: 1}, Broken: true, Errors: 3, Tests: 2, Failed: 1, Types: hostile[0]}
+	state := devState{URL: "http://127.0.0.1:8080/mcp\x1b[H", Console: hostile, Status: engine.Status{Revision: strings.Repeat("0", 32), Tools: 1}, Broken: true, Errors: 3, Tests: 2, Failed: 1, Types: hostile[0]}
 	for _, text := range hostile {
 		state.Problems, state.Failures, state.Log = append(state.Problems, text), append(state.Failures, text), append(state.Log, text)
 		state.Calls = append(state.Calls, recent.Call{Name: text, Principal: text, Outcome: "ok", DeniedBy: text, Depth: 1 << 20})
@@ -203,10 +203,14 @@ func TestDevView_hostileText(t *testing.T) {
 		for _, width := range []int{1, 2, 20, 80, 300} {
 			for _, height := range []int{1, 5, 24, 100} {
 				v := devView{state, time.Now(), color}
-				for _, line := range v.lines(width, height, false) {
-					plain := line
+				rows := v.rows(width, height, false)
+				for i, r := range rows {
+					line, plain := r.text, r.text
 					if color {
 						plain = style.ReplaceAllString(line, "")
+					}
+					if r.goesOn && (len(plain) != width || i == len(rows)-1) {
+						t.Fatalf("%dx%d: %q goes on", width, height, line)
 					}
 					if strings.ContainsFunc(plain, func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }) || utf8.RuneCountInString(plain) > width {
 						t.Fatalf("%dx%d: %q", width, height, line)
@@ -214,6 +218,73 @@ func TestDevView_hostileText(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// shownRows returns the lines that a terminal of a width shows after it has drawn rows over other text,
+// as VT100 and xterm show them. The lines that the terminal wraps are marked with a backslash.
+func shownRows(width int, rows []row) string {
+	screen, wraps := make([][]rune, len(rows)), make([]bool, len(rows))
+	for i := range screen {
+		screen[i] = []rune(strings.Repeat("#", width))
+	}
+	x, y, atEdge, wrap := 0, 0, false, false
+	for rest := frameOf(rows, width); rest != ""; {
+		sequence := ""
+		for _, known := range []string{topLeft, clearLine, newLine, wrapOn, wrapOff} {
+			if strings.HasPrefix(rest, known) {
+				sequence = known
+			}
+		}
+		switch rest = rest[len(sequence):]; sequence {
+		case topLeft:
+			x, y, atEdge = 0, 0, false
+		case clearLine:
+			copy(screen[y][x:], []rune(strings.Repeat(" ", width)))
+		case newLine:
+			x, y, atEdge = 0, y+1, false
+		case wrapOn, wrapOff:
+			wrap = sequence == wrapOn
+		default:
+			r, n := utf8.DecodeRuneInString(rest)
+			rest = rest[n:]
+			if atEdge && wrap {
+				wraps[y], x, y, atEdge = true, 0, y+1, false
+			}
+			screen[y][x] = r
+			if x++; x == width {
+				x, atEdge = width-1, true
+			}
+		}
+	}
+	var shown []string
+	for i, line := range screen {
+		text := strings.TrimRight(string(line), " ")
+		if wraps[i] {
+			text += "\\"
+		}
+		shown = append(shown, text)
+	}
+	return strings.Join(shown, "\n")
+}
+
+// On a narrow terminal, the address of the console can be read and copied, and errors are wrapped.
+func TestDevView_narrow(t *testing.T) {
+	t.Parallel()
+	const address = "http://127.0.0.1:40321/aaaaaaaaaaaaaaaaaaaaaa/?token=bbbbbbbbbbbbbbbbbbbbbb"
+	state := devState{URL: "http://127.0.0.1:8080/mcp", Console: []string{address, "It works once."}, Log: []string{"an old line", "level=WARN msg=\"read secret of grant\" error=\"TOKEN is not set\""}}
+	for width := 20; width <= 90; width++ {
+		got := shownRows(width, devView{state, time.Now(), false}.rows(width, 30, false))
+		unwrapped := strings.ReplaceAll(got, "\\\n", "")
+		if !strings.Contains(unwrapped, "\n"+address+"\n") || strings.Contains(got, "#") {
+			t.Errorf("at width %d the view is\n%s", width, got)
+		}
+		if text := strings.Join(strings.Fields(got), " "); width > 30 && !strings.Contains(text, `an old line level=WARN msg="read secret of grant" error="TOKEN is not set"`) {
+			t.Errorf("at width %d the log is\n%s", width, got)
+		}
+	}
+	if got := shownRows(12, []row{{text: "123456789012"}, {text: "x"}}); got != "123456789012\nx" {
+		t.Errorf("a full line shows as\n%s", got)
 	}
 }
 
@@ -227,7 +298,7 @@ func TestDevView_lines(t *testing.T) {
 		Calls: []recent.Call{{Time: now.Add(-3 * time.Second), Name: "refund", Outcome: "POLICY_DENIED", Duration: time.Millisecond, Principal: "ada", DeniedBy: "large"}},
 		Log:   []string{"level=INFO msg=called"},
 	}
-	got := strings.Join(devView{state, now, false}.lines(80, 24, false), "\n")
+	got := shownRows(80, devView{state, now, false}.rows(80, 24, false))
 	const want = `mcpd dev  http://127.0.0.1:8080/mcp
 live   3 tools, revision 6d153f1ae096, for 2m
 files  1 error; the last good files are live
@@ -251,11 +322,11 @@ log
 
 
 
-r rerun tests   c call a tool   o console   q quit   ? help`
+? help   r rerun tests   c call a tool   l full text   o console   q quit`
 	if got != want {
 		t.Errorf("the view is\n%s\nwant\n%s", got, want)
 	}
-	help := strings.Join(devView{state, now, false}.lines(80, 24, true), "\n")
+	help := shownRows(80, devView{state, now, false}.rows(80, 24, true))
 	if !strings.Contains(help, "r   run all tests again") || strings.Contains(help, "refund") {
 		t.Errorf("the help is\n%s", help)
 	}

@@ -20,9 +20,9 @@ import (
 	"github.com/mcpd/mcpd/internal/ops/tooltest"
 )
 
-// callTool leaves the view and lets the user call a tool, until the user is done or the server has
-// ended. Ctrl-C returns to the view, and cancels the call. chunk is what the user has typed already.
-func (d *devSession) callTool(ended <-chan struct{}, typed <-chan []byte, chunk []byte) {
+// leaveView leaves the view and runs a dialog, until it is done or the server has ended. Ctrl-C cancels
+// its context. chunk is what the user has typed already.
+func (d *devSession) leaveView(ended <-chan struct{}, typed <-chan []byte, chunk []byte, run func(context.Context, *dialog)) {
 	if err := d.screen.suspend(); err != nil {
 		d.quit() // the terminal has gone
 		return
@@ -39,7 +39,7 @@ func (d *devSession) callTool(ended <-chan struct{}, typed <-chan []byte, chunk 
 				d.screen.close() // before a panic is printed
 			}
 		}()
-		d.callDialog(ctx, talk)
+		run(ctx, talk)
 		finished = true
 	}()
 	for open := true; open; {
@@ -136,8 +136,18 @@ func (d *devSession) callDialog(ctx context.Context, talk *dialog) {
 	case err != nil && err.Error() != "":
 		talk.say("mcpd: %s\n", diag.PrintableLines(err.Error(), "  "))
 	}
-	talk.say("\n")
-	_, _ = talk.line("Press Enter to return.")
+	talk.awaitEnter()
+}
+
+// printAll prints the whole text of the view, so that the user can read and copy all of it.
+func (d *devSession) printAll(_ context.Context, talk *dialog) {
+	talk.say("%s", d.viewNow(false).full())
+	talk.awaitEnter()
+}
+
+func (d *dialog) awaitEnter() {
+	d.say("\n")
+	_, _ = d.line("Press Enter to return.")
 }
 
 // callOf asks for a call of a server and makes it. It returns [errOver] if the user wants none.

@@ -7,17 +7,20 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/mcpd/mcpd/diag"
 )
 
-// ANSI sequences of the view. Without line wrap, a line that is too long is cut off.
+// ANSI sequences of the view. While wrap is off, the terminal cuts off a line that is too long.
 const (
-	openScreen  = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J"
-	closeScreen = "\x1b[?7h\x1b[?25h\x1b[?1049l"
+	openScreen  = "\x1b[?1049h\x1b[?25l" + wrapOff + "\x1b[2J"
+	closeScreen = wrapOn + "\x1b[?25h\x1b[?1049l"
 	topLeft     = "\x1b[H"
-	endOfLine   = "\x1b[K\r\n"
-	endOfScreen = "\x1b[J"
+	clearLine   = "\x1b[K" // from the cursor
+	newLine     = "\r\n"
+	wrapOn      = "\x1b[?7h"
+	wrapOff     = "\x1b[?7l"
 )
 
 // redrawEvery is the interval at which the view follows the size of the terminal and the time.
@@ -137,8 +140,8 @@ func (t *devScreen) leave() {
 	_ = t.restore()
 }
 
-// draw shows the lines of a view for the current size.
-func (t *devScreen) draw(view func(width, height int) []string) error {
+// draw shows the rows of a view for the current size.
+func (t *devScreen) draw(view func(width, height int) []row) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.use != viewScreen {
@@ -148,14 +151,43 @@ func (t *devScreen) draw(view func(width, height int) []string) error {
 	if err != nil || width <= 0 || height <= 0 {
 		width, height = 80, 24
 	}
-	lines := view(width, height)
-	frame := topLeft + strings.Join(lines[:min(len(lines), height)], endOfLine) + "\x1b[K" + endOfScreen
+	rows := view(width, height)
+	frame := frameOf(rows[:min(len(rows), height)], width)
 	if frame == t.frame {
 		return nil
 	}
 	t.frame = frame
 	_, err = io.WriteString(t.env.stdout, frame)
 	return err
+}
+
+// frameOf returns the text that draws rows. A line that ends at the edge has no place for a sequence
+// that clears the rest of it, so lines are cleared before they are written. Where a line goes on, the
+// terminal wraps it.
+func frameOf(rows []row, width int) string {
+	var frame strings.Builder
+	frame.WriteString(topLeft)
+	wrapped := false // the line of the row before goes on
+	for i, r := range rows {
+		switch {
+		case !wrapped && i > 0:
+			frame.WriteString(newLine + clearLine)
+		case !wrapped:
+			frame.WriteString(clearLine)
+		}
+		if r.goesOn && !wrapped {
+			frame.WriteString(wrapOn)
+		}
+		frame.WriteString(r.text)
+		if wrapped && !r.goesOn {
+			if utf8.RuneCountInString(r.text) < width {
+				frame.WriteString(clearLine)
+			}
+			frame.WriteString(wrapOff)
+		}
+		wrapped = r.goesOn
+	}
+	return frame.String()
 }
 
 // runView serves with a view on the terminal.
@@ -206,7 +238,7 @@ func (d *devSession) show(ended <-chan struct{}) {
 	defer clock.Stop()
 	help := false
 	for {
-		if err := d.screen.draw(func(width, height int) []string { return d.view(width, height, help) }); err != nil {
+		if err := d.screen.draw(func(width, height int) []row { return d.view(width, height, help) }); err != nil {
 			d.quit() // the terminal has gone
 		}
 		select {
@@ -228,7 +260,10 @@ func (d *devSession) show(ended <-chan struct{}) {
 				case '?':
 					help = !hadHelp
 				case 'c':
-					d.callTool(ended, typed, chunk)
+					d.leaveView(ended, typed, chunk, d.callDialog)
+					chunk = nil
+				case 'l':
+					d.leaveView(ended, typed, chunk, d.printAll)
 					chunk = nil
 				case 'o':
 					d.wantConsole()

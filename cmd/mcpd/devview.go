@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/internal/ops/recent"
@@ -21,23 +20,38 @@ const (
 )
 
 // section is a part of the view with a title. The last lines of a tail matter most; otherwise the
-// first.
+// first. Lines that are too long are wrapped, unless the section is a table.
 type section struct {
 	title string
 	style string // of its lines
 	lines []string
 	tail  bool
+	table bool
+	// copied means that the first line must be readable and can be copied as a whole.
+	copied bool
 }
 
-// view returns the lines of the view for a terminal of a size.
-func (d *devSession) view(width, height int, help bool) []string {
+// row is a row of the screen. If it goes on, it fills the screen, and the next row has the rest of its
+// line: a terminal copies both as one line.
+type row struct {
+	text   string
+	goesOn bool
+}
+
+// view returns the rows of the view for a terminal of a size.
+func (d *devSession) view(width, height int, help bool) []row {
+	return d.viewNow(d.env.color).rows(width, height, help)
+}
+
+// viewNow returns the view of the current state.
+func (d *devSession) viewNow(color bool) devView {
 	d.mu.Lock()
 	state, server := d.state, d.server
 	d.mu.Unlock()
 	if server != nil && server.Snapshot() != nil {
 		state.Status = server.Status()
 	}
-	return devView{state, d.env.now(), d.env.color}.lines(width, height, help)
+	return devView{state, d.env.now(), color}
 }
 
 // devView draws a state.
@@ -47,33 +61,55 @@ type devView struct {
 	color bool
 }
 
-// lines returns the lines for a terminal of a size: a summary, the sections, and the keys. The
-// sections share the height that is left: calls get at least a third of it.
-func (v devView) lines(width, height int, help bool) []string {
-	lines := v.summary(width)
-	body := max(0, height-len(lines)-2)
+// rows returns the rows for a terminal of a size: a summary, the sections, and the keys. The sections
+// share the height that is left: calls get at least a third of it.
+func (v devView) rows(width, height int, help bool) []row {
+	var rows []row
+	for _, line := range v.summary(width) {
+		rows = append(rows, row{text: line})
+	}
+	body := max(0, height-len(rows)-2)
 	sections := v.sections()
 	if help {
 		sections = []section{{title: "keys", lines: devHelp}}
 	}
 	for i, s := range sections {
 		room := body / (len(sections) - i)
-		if !s.tail && len(sections)-i > 1 {
+		switch {
+		case s.copied:
+			room = body
+		case !s.tail && len(sections)-i > 1:
 			room = body * 2 / 3
 		}
 		shown := v.section(s, width, room)
-		lines, body = append(lines, shown...), body-len(shown)
+		rows, body = append(rows, shown...), body-len(shown)
 	}
-	for range body {
-		lines = append(lines, "")
+	rows = append(rows, make([]row, body+1)...)
+	return append(rows, row{text: v.cut("? help   r rerun tests   c call a tool   l full text   o console   q quit", dimText, width)})
+}
+
+// full returns the text of the view without wrapped or cut lines.
+func (v devView) full() string {
+	const wide = 1 << 20
+	v.color = false
+	lines := v.summary(wide)
+	for _, s := range v.sections() {
+		lines = append(lines, "", s.title)
+		for _, line := range s.lines {
+			indent := "  "
+			if s.copied {
+				indent = ""
+			}
+			lines = append(lines, indent+v.cut(line, plainText, wide))
+		}
 	}
-	keys := "r rerun tests   c call a tool   o console   q quit   ? help"
-	return append(lines, "", v.cut(keys, dimText, width))
+	return strings.Join(lines, "\n") + "\n"
 }
 
 var devHelp = []string{
 	"r   run all tests again",
 	"c   call a tool, and record the call as a test",
+	"l   leave the view, and print all of it: the whole log, and no line cut",
 	"o   open the web console in a browser; Esc hides its address",
 	"q   quit, as Ctrl-C does",
 	"?   close this help, as Esc and the other keys do",
@@ -120,7 +156,7 @@ func (v devView) summary(width int) []string {
 func (v devView) sections() []section {
 	var all []section
 	if len(v.Console) > 0 {
-		all = append(all, section{title: "console", lines: v.Console})
+		all = append(all, section{title: "console", lines: v.Console, copied: true})
 	}
 	if len(v.Problems) > 0 {
 		all = append(all, section{title: "problems", lines: v.Problems})
@@ -128,7 +164,7 @@ func (v devView) sections() []section {
 	if len(v.Failures) > 0 {
 		all = append(all, section{title: "failed tests", lines: v.Failures})
 	}
-	calls := section{title: "calls", tail: true}
+	calls := section{title: "calls", tail: true, table: true}
 	for _, c := range v.Calls {
 		calls.lines = append(calls.lines, v.callLine(c))
 	}
@@ -150,41 +186,92 @@ func (v devView) callLine(c recent.Call) string {
 	return line
 }
 
-// section returns the title and the lines of a section in at most height lines, with an empty line
+// section returns the title and the lines of a section in at most height rows, with an empty row
 // above. What has no place is counted.
-func (v devView) section(s section, width, height int) []string {
+func (v devView) section(s section, width, height int) []row {
 	room := height - 2
 	if room <= 0 {
 		return nil
 	}
-	title, shown := s.title, s.lines
-	if more := len(shown) - room; more > 0 {
-		if s.tail {
-			shown = shown[more:]
-		} else {
-			shown = shown[:room]
-			title += fmt.Sprintf(" (%s below)", count(more, "line"))
+	var rows []row
+	title, lines := s.title, s.lines
+	if s.copied && len(lines) > 0 {
+		rows, lines = v.whole(lines[0], s, width, room), lines[1:]
+	}
+	if s.tail {
+		for i := len(lines) - 1; i >= 0 && len(rows) < room; i-- {
+			wrapped := v.wrap(lines[i], s, width, room)
+			if len(rows)+len(wrapped) > room {
+				break
+			}
+			rows = append(wrapped, rows...)
+		}
+	} else {
+		for i, line := range lines {
+			if len(rows) == room {
+				title += fmt.Sprintf(" (%s below)", count(len(lines)-i, "line"))
+				break
+			}
+			rows = append(rows, v.wrap(line, s, width, room-len(rows))...)
 		}
 	}
-	lines := []string{"", v.cut(title, boldText, width)}
-	for _, line := range shown {
-		lines = append(lines, v.cut("  "+line, s.style, width))
+	return append([]row{{}, {text: v.cut(title, boldText, width)}}, rows...)
+}
+
+// whole returns a line in at most most rows that a terminal copies as one line.
+func (v devView) whole(line string, s section, width, most int) (rows []row) {
+	if strings.ContainsFunc(line, func(r rune) bool { return r <= ' ' || r > '~' }) { // its width is not known
+		return v.wrap(line, s, width, most)
 	}
-	return lines
+	for len(line) > width && len(rows) < most-1 {
+		rows = append(rows, row{line[:width], true})
+		line = line[width:]
+	}
+	return append(rows, row{text: v.cut(line, plainText, width)})
+}
+
+// wrap returns a line, indented, in at most most rows. A line of a table has one row.
+func (v devView) wrap(line string, s section, width, most int) (rows []row) {
+	if s.table {
+		most = 1
+	}
+	text := cleaned("  "+line, width*most)
+	for len(text) > width && len(rows) < most-1 {
+		end := width
+		for i := width; i > width/2; i-- {
+			if text[i] == ' ' {
+				end = i
+				break
+			}
+		}
+		rows = append(rows, row{text: v.styled(string(text[:end]), s.style)})
+		rest := strings.TrimPrefix(string(text[end:]), " ")
+		text = []rune(strings.Repeat(" ", min(4, width/2)) + rest)
+	}
+	return append(rows, row{text: v.cut(string(text), s.style, width)})
 }
 
 // cut returns a text in a style, cut to a width and made safe for a terminal.
 func (v devView) cut(text, style string, width int) string {
-	text = text[:min(len(text), 8*width)] // more bytes than the characters that fit
-	text = strings.ReplaceAll(diag.Printable(strings.ReplaceAll(text, "\n", " ")), "\t", "  ")
-	if utf8.RuneCountInString(text) > width {
-		runes := []rune(text)
-		text = string(runes[:max(0, width-1)]) + "…"
+	shown := cleaned(text, width)
+	if len(shown) > width {
+		shown = append(shown[:max(0, width-1)], '…')
 	}
+	return v.styled(string(shown), style)
+}
+
+func (v devView) styled(text, style string) string {
 	if !v.color || style == plainText {
 		return text
 	}
 	return "\x1b[" + style + "m" + text + "\x1b[m"
+}
+
+// cleaned returns the characters of a text in one line, made safe for a terminal. It may leave out
+// those after the first most characters and one more.
+func cleaned(text string, most int) []rune {
+	text = text[:min(len(text), 8*(most+1))]
+	return []rune(strings.ReplaceAll(diag.Printable(strings.ReplaceAll(text, "\n", " ")), "\t", "  "))
 }
 
 // age returns a duration in one unit, such as "3s" or "2h".
