@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -115,6 +116,9 @@ type devSession struct {
 	// only for the goroutine of work
 	tested *engine.Snapshot // with the tests that ran last
 	types  string           // the last problem of writing the types
+
+	// last is the last load. Loads are not concurrent.
+	last devLoad
 
 	// typedLines are the lines that the user has typed at prompts. Only one prompt uses it.
 	typedLines term.History
@@ -234,7 +238,20 @@ func (d *devSession) load(ctx context.Context, e env, s *engine.Server) error {
 	return err
 }
 
-// loaded shows the result of a load. If the files are served, their tests run next.
+// devLoad is the result of a load.
+type devLoad struct {
+	broken   bool
+	revision string            // of the files that are served
+	text     string            // of the problems
+	sources  map[string][]byte // files with problems
+}
+
+func (l devLoad) equal(other devLoad) bool {
+	return l.broken == other.broken && l.revision == other.revision && l.text == other.text && maps.EqualFunc(l.sources, other.sources, bytes.Equal)
+}
+
+// loaded shows the result of a load. If the files are served, their tests run next. A load that changes
+// nothing is not an event: a reload reads the same files as the watcher.
 func (d *devSession) loaded(change engine.Change, report engine.Report, err error) {
 	var printed bytes.Buffer
 	_ = diag.Printer{Sources: report.Shown()}.Print(&printed, report.Problems) // a buffer accepts everything
@@ -242,7 +259,7 @@ func (d *devSession) loaded(change engine.Change, report engine.Report, err erro
 	status := d.server.Status()
 	d.mu.Lock()
 	d.runAll = d.runAll || change.Config
-	url := d.state.URL
+	url, untyped := d.state.URL, d.state.Types != ""
 	d.record(report.Tests)
 	d.mu.Unlock()
 	d.update(func(s *devState) {
@@ -256,6 +273,18 @@ func (d *devSession) loaded(change engine.Change, report engine.Report, err erro
 			}
 		}
 	})
+	load := devLoad{err != nil, status.Revision, text, report.Shown()}
+	if err != nil && text == "" {
+		load.text = err.Error()
+	}
+	before := d.last
+	d.last = load
+	if load.equal(before) {
+		if err == nil && (change.Config || untyped) {
+			notify(d.wake)
+		}
+		return
+	}
 	switch {
 	case err != nil && text == "":
 		d.line("broken", "%v", err)

@@ -77,17 +77,34 @@ func TestDev_plain(t *testing.T) {
 	}
 	save("tools.d/b.hcl", "%s", "tool")
 	w.hear(t, "broken  tools.d/b.hcl:1:")
+	if code, stdout, stderr := inProcess(t, dir, variables, "reload"); code != exitFindings || !strings.Contains(stderr, "tools.d/b.hcl:1:") {
+		t.Errorf("mcpd reload: exit code %d: %s%s", code, stdout, stderr)
+	}
 	code, stdout, stderr := inProcess(t, dir, nil, "call", "a", "n=41", "--url", url)
 	if code != exitOK || stdout != "42\n" { // the last good files serve
 		t.Errorf("exit code %d: %s%s", code, stdout, stderr)
 	}
-	if line := w.hear(t, "call    a ok "); strings.Contains(line, "41") {
-		t.Errorf("the line has an argument: %s", line)
+	until := func(line string) (events string) { // the first words of the lines before it
+		t.Helper()
+		for w.lines.Scan() && !strings.HasPrefix(w.lines.Text(), line) {
+			if event, _, _ := strings.Cut(w.lines.Text(), " "); event != "" {
+				events += event + " "
+			}
+		}
+		return events
+	}
+	if events := until("call    a ok "); events != "" || strings.Contains(w.lines.Text(), "41") {
+		t.Errorf("after a reload of the same files, the events are %s; the call is %s", events, w.lines.Text())
 	}
 	save("tools.d/b.hcl", devTool, "b", 1)
 	w.hear(t, "tests   1 passed, 0 failed (of all 2: 2 passed, 0 failed)")
+	if code, stdout, stderr := inProcess(t, dir, variables, "reload"); code != exitOK {
+		t.Errorf("mcpd reload: exit code %d: %s%s", code, stdout, stderr)
+	}
 	save("mcpd.hcl", "server { name = \"desk\" }\n")
-	w.hear(t, "tests   2 passed, 0 failed") // mcpd.hcl runs all
+	if events := until("tests   2 passed, 0 failed"); events != "live " { // mcpd.hcl runs all
+		t.Errorf("the events are %s", events)
+	}
 	if err := w.cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
