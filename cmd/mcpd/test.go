@@ -195,14 +195,19 @@ func (f *testFlags) noTests(ctx context.Context, s *engine.Server) error {
 	case len(all) == 0:
 		return findingsError("no file in %s has a test block", f.files.tools)
 	}
-	var names []string
+	var names, shown []string
 	for _, r := range all {
 		names = append(append(names, r.Target, r.Name), strings.Fields(r.Name)...)
+		shown = append(shown, fmt.Sprintf("%q", r.Target+": "+r.Name))
 	}
 	if hint := diag.DidYouMean(f.run, names); hint != "" {
 		return findingsError("no test or tested tool has %q in its name; %s", f.run, hint)
 	}
-	return findingsError("no test or tested tool has %q in its name; without --run, all %d tests run", f.run, len(all))
+	const most = 8
+	if more := len(shown) - most; more > 0 {
+		shown = append(shown[:most], fmt.Sprintf("and %d more", more))
+	}
+	return findingsError("no test or tested tool has %q in its name; the tests are %s", f.run, strings.Join(shown, ", "))
 }
 
 func printTests(e env, results []engine.TestResult, failed int) error {
