@@ -107,6 +107,12 @@ func TestJourney_recordedTest(t *testing.T) {
 		t.Errorf("mcpd test:\n%s", out)
 	}
 	s.run("fmt", "--check", "tools.d/price_test.hcl")
+	s.write("tools.d/dice.hcl", "tool \"dice\" { run = \"return { n: Math.random() };\" }\n")
+	s.run("reload")
+	p.open("/item?kind=tool&address=dice")
+	p.click("Record as a test")
+	p.click("Run")
+	p.wait("the lines of the note", `document.body.innerText.includes("such as the time or a secret\nthe output is\n")`)
 }
 
 // A person types an argument of a prompt, and sees its values.
