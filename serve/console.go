@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/base64"
 	"errors"
 	"log/slog"
 	"net"
@@ -46,8 +45,6 @@ type Operator struct {
 	// Base is the path that the paths of all pages start with, without a slash at its end. It is a
 	// secret of the session unless the connection uses TLS.
 	Base string
-	// Source is the origin of the request that began the session.
-	Source identity.Source
 	// SignOut ends the session.
 	SignOut func()
 	front   *Front
@@ -157,7 +154,7 @@ func (s *consoleSessions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if credential != "" && r.Header["Authorization"] == nil && r.Header["X-Api-Key"] == nil {
 		r.Header.Set("Authorization", "Bearer "+credential)
 	}
-	principal, source, access, err := s.who.Authenticate(r)
+	principal, _, access, err := s.who.Authenticate(r)
 	switch {
 	case err != nil:
 		status, problem := s.who.Reject(w.Header(), r, err)
@@ -185,7 +182,7 @@ func (s *consoleSessions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if session == nil {
-		if session, err = s.begin(w, r, principal, source, credential); err != nil {
+		if session, err = s.begin(w, r, principal, credential); err != nil {
 			s.front.engine.Logger().Error("open console", slog.String("error", err.Error()), slog.String("request_id", httpheader.RequestIDOf(r.Header)))
 			http.Error(w, "the console cannot be opened", http.StatusInternalServerError)
 			return
@@ -256,19 +253,19 @@ func postedCredential(w http.ResponseWriter, r *http.Request) string {
 }
 
 // begin begins a session and sets its cookie.
-func (s *consoleSessions) begin(w http.ResponseWriter, r *http.Request, p identity.Principal, source identity.Source, credential string) (*consoleSession, error) {
-	id := randomText(32)
+func (s *consoleSessions) begin(w http.ResponseWriter, r *http.Request, p identity.Principal, credential string) (*consoleSession, error) {
+	id := rand.Text()
 	cookie := http.Cookie{Name: consoleCookie(r), Value: id, MaxAge: int(consoleLifetime.Seconds()), HttpOnly: true, SameSite: http.SameSiteStrictMode}
 	session := &consoleSession{key: sha256.Sum256([]byte(id)), principal: p, credential: credential, began: time.Now()}
 	if onLoopback(r) {
-		session.base = ConsolePath + secretPrefix + randomText(16)
+		session.base = ConsolePath + secretPrefix + rand.Text()
 		cookie.Path = session.base
 	} else {
 		session.base = strings.TrimSuffix(ConsolePath, "/")
 		cookie.Path, cookie.Secure = "/", true
 	}
 	var err error
-	session.pages, err = s.pages.Open(Operator{Principal: p, Base: session.base, Source: source, front: s.front, SignOut: func() { s.remove(session) }})
+	session.pages, err = s.pages.Open(Operator{Principal: p, Base: session.base, front: s.front, SignOut: func() { s.remove(session) }})
 	if err != nil {
 		return nil, err
 	}
@@ -309,13 +306,6 @@ func (s *consoleSessions) begin(w http.ResponseWriter, r *http.Request, p identi
 	}
 	http.SetCookie(w, &cookie)
 	return session, nil
-}
-
-// randomText returns random bytes as text.
-func randomText(bytes int) string {
-	b := make([]byte, bytes)
-	_, _ = rand.Read(b) // never fails
-	return base64.RawURLEncoding.EncodeToString(b)
 }
 
 // secretPrefix starts the secret in the paths of a session without TLS: /console/s-SECRET/items. No

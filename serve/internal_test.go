@@ -227,7 +227,7 @@ func TestConsoleSessions_cookie(t *testing.T) {
 		w := httptest.NewRecorder()
 		s := newConsoleSessions(nil, anyPages{}, authn.Middleware{})
 		defer s.closeAll()
-		session, err := s.begin(w, httptest.NewRequest(http.MethodPost, address, nil), identity.Principal{ID: "ada"}, identity.Source{}, "key")
+		session, err := s.begin(w, httptest.NewRequest(http.MethodPost, address, nil), identity.Principal{ID: "ada"}, "key")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -246,7 +246,7 @@ func TestConsoleSessions_cookie(t *testing.T) {
 func TestConsoleSessions_expiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newConsoleSessions(nil, anyPages{}, authn.Middleware{})
-		if _, err := s.begin(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "http://127.0.0.1/console/", nil), identity.Principal{ID: "ada"}, identity.Source{}, "key"); err != nil {
+		if _, err := s.begin(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "http://127.0.0.1/console/", nil), identity.Principal{ID: "ada"}, "key"); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(consoleLifetime)

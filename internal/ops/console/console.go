@@ -16,6 +16,7 @@ package console
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -112,7 +113,7 @@ func New(b Backend, o Options) (*Console, error) {
 	if o.Base != "" {
 		c.startSession()
 	} else {
-		c.base = "/" + randomText(16)
+		c.base = "/" + rand.Text()
 	}
 	return c, nil
 }

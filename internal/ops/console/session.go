@@ -3,7 +3,6 @@ package console
 import (
 	"crypto/rand"
 	"crypto/subtle"
-	"encoding/base64"
 	"io"
 	"net/http"
 	"net/url"
@@ -27,13 +26,6 @@ const maxForm = 1 << 20
 // contentSecurityPolicy is the Content-Security-Policy of all responses. Sounds of results are data: URLs.
 const contentSecurityPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src data:; connect-src 'self'; " +
 	"form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
-
-// randomText returns random bytes as text.
-func randomText(bytes int) string {
-	b := make([]byte, bytes)
-	_, _ = rand.Read(b) // never fails
-	return base64.RawURLEncoding.EncodeToString(b)
-}
 
 // equalSecrets compares secrets in constant time.
 func equalSecrets(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
@@ -65,7 +57,7 @@ func (t *oneTimeToken) take(text string, now time.Time) bool {
 func (c *Console) NewToken() string {
 	c.token.mu.Lock()
 	defer c.token.mu.Unlock()
-	c.token.text, c.token.until = randomText(16), c.options.Now().Add(tokenLifetime)
+	c.token.text, c.token.until = rand.Text(), c.options.Now().Add(tokenLifetime)
 	return c.base + "/?token=" + url.QueryEscape(c.token.text)
 }
 
@@ -78,7 +70,7 @@ type session struct {
 
 // startSession replaces the session by a new one.
 func (c *Console) startSession() *session {
-	s := &session{id: randomText(32), csrf: randomText(32), until: c.options.Now().Add(sessionLifetime)}
+	s := &session{id: rand.Text(), csrf: rand.Text(), until: c.options.Now().Add(sessionLifetime)}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.session = s

@@ -192,7 +192,7 @@ func TestConsole_secretPath(t *testing.T) {
 	session := map[string]string{"Cookie": cookieName + "=" + b.console.session.id}
 	for _, path := range []string{
 		"/", "/items", b.token, "/start", "/overview/events", b.console.assets["app.js"].path, "//", "/" + b.console.base + "/", b.console.base[:len(b.console.base)-1] + "/",
-		b.console.base + "x/", "/x" + b.console.base + "/", "/x/.." + b.console.base + "/", strings.ToUpper(b.console.base) + "/",
+		b.console.base + "x/", "/x" + b.console.base + "/", "/x/.." + b.console.base + "/", strings.ToLower(b.console.base) + "/",
 	} {
 		got := b.send("GET", path, "", session)
 		if got.StatusCode != http.StatusNotFound || strings.Contains(got.Header.Get("Location"), b.console.base) {

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -105,7 +106,7 @@ func (c *Console) startRun(r *http.Request, item control.ItemName, call control.
 		cancel()
 		return nil, err
 	}
-	run := &run{id: randomText(32), item: item, call: call, as: as, form: f, began: c.options.Now(), stream: stream, cancel: cancel, changed: make(chan struct{})}
+	run := &run{id: rand.Text(), item: item, call: call, as: as, form: f, began: c.options.Now(), stream: stream, cancel: cancel, changed: make(chan struct{})}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ctx.Err() != nil {
