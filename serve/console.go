@@ -109,6 +109,8 @@ type consoleSession struct {
 	closing    sync.Once
 }
 
+func (s *consoleSession) expired() bool { return time.Since(s.began) >= consoleLifetime }
+
 func (s *consoleSession) close() {
 	s.closing.Do(func() {
 		s.expiry.Stop()
@@ -132,7 +134,7 @@ func (s *consoleSessions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		notFound(w, r)
 		return
 	}
-	if r.Method == http.MethodPost && !sameOrigin(r) {
+	if r.Method == http.MethodPost && !httpguard.IsSameOrigin(r) {
 		http.Error(w, "the request comes from another site", http.StatusForbidden)
 		return
 	}
@@ -219,7 +221,7 @@ func (s *consoleSessions) serve(w http.ResponseWriter, r *http.Request, session 
 				return
 			case <-tick.C:
 			}
-			if access.Check() != nil || !s.allowed(ctx, session.principal) || !s.live(session) {
+			if access.Check() != nil || !s.allowed(ctx, session.principal) || !s.isOpen(session) {
 				s.end(session)
 				cancel(errConsoleEnded)
 				return
@@ -227,20 +229,9 @@ func (s *consoleSessions) serve(w http.ResponseWriter, r *http.Request, session 
 		}
 	})
 	session.pages.ServeHTTP(w, r.WithContext(ctx))
-	if !s.live(session) { // such as after a sign-out
+	if !s.isOpen(session) { // such as after a sign-out
 		session.close()
 	}
-}
-
-// sameOrigin reports whether a POST comes from a page of this server. A proxy may have decrypted
-// the request, so only the host counts.
-func sameOrigin(r *http.Request) bool {
-	origin, site := r.Header["Origin"], r.Header["Sec-Fetch-Site"]
-	if len(origin) != 1 || len(site) > 1 || len(site) == 1 && site[0] != "same-origin" {
-		return false
-	}
-	scheme, host, _ := strings.Cut(origin[0], "://")
-	return host == r.Host && (scheme == "https" || scheme == "http" && r.TLS == nil)
 }
 
 // postedCredential returns the credential in the form of a sign-in; "" if there is none.
@@ -291,7 +282,7 @@ func (s *consoleSessions) begin(w http.ResponseWriter, r *http.Request, p identi
 		switch {
 		case own > maxPrincipalSessions:
 			oldest = oldestOwn
-		case all <= maxConsoleSessions && s.isLive(oldest):
+		case all <= maxConsoleSessions && !oldest.expired():
 			oldest = nil
 		}
 		if oldest == nil {
@@ -364,7 +355,7 @@ func (s *consoleSessions) find(r *http.Request) *consoleSession {
 		s.mu.Unlock()
 		switch {
 		case session == nil, !strings.HasPrefix(r.URL.Path, session.base+"/"):
-		case s.isLive(session):
+		case !session.expired():
 			return session
 		default:
 			s.end(session)
@@ -373,15 +364,11 @@ func (s *consoleSessions) find(r *http.Request) *consoleSession {
 	return nil
 }
 
-func (s *consoleSessions) isLive(session *consoleSession) bool {
-	return time.Since(session.began) < consoleLifetime
-}
-
-// live reports whether a session has not ended.
-func (s *consoleSessions) live(session *consoleSession) bool {
+// isOpen reports whether a session has not ended.
+func (s *consoleSessions) isOpen(session *consoleSession) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.byID[session.key] == session && s.isLive(session)
+	return s.byID[session.key] == session && !session.expired()
 }
 
 // remove makes a session invalid.

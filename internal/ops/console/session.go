@@ -119,7 +119,7 @@ func (c *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", "GET, HEAD, POST")
 		http.Error(w, "The console takes GET and POST.", http.StatusMethodNotAllowed)
 		return
-	case !fromSameOrigin(r):
+	case !httpguard.IsSameOrigin(r):
 		http.Error(w, "The request comes from another site.", http.StatusForbidden)
 		return
 	}
@@ -180,13 +180,6 @@ const startPath = "/start"
 func (c *Console) start(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = io.WriteString(w, `<!doctype html><html lang="en"><head><title>mcpd console</title><link rel="icon" href="data:,"><meta http-equiv="refresh" content="0; url=`+c.base+`/"></head><body><p><a href="`+c.base+`/">Open the console</a></p></body></html>`)
-}
-
-// fromSameOrigin reports whether a POST comes from a page of the console. Browsers send Origin with
-// each POST, and the newer ones Sec-Fetch-Site too.
-func fromSameOrigin(r *http.Request) bool {
-	origin, site := r.Header.Values("Origin"), r.Header.Values("Sec-Fetch-Site")
-	return len(origin) == 1 && origin[0] == "http://"+r.Host && (len(site) == 0 || len(site) == 1 && site[0] == "same-origin")
 }
 
 // readForm reads the body of a POST, and checks that it has the CSRF token of the session. It

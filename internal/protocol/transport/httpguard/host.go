@@ -146,6 +146,18 @@ func (l localEndpoint) isOrigin(origin string) bool {
 	return ok && l.isLoopback(name) && l.ownPort(port)
 }
 
+// IsSameOrigin reports whether a page at the host of a POST sent it. Browsers send Origin with each
+// POST, and newer ones Sec-Fetch-Site too. A proxy may have decrypted the request, so the origin may be
+// https without TLS here.
+func IsSameOrigin(r *http.Request) bool {
+	origin, site := r.Header["Origin"], r.Header["Sec-Fetch-Site"]
+	if len(origin) != 1 || len(site) > 1 || len(site) == 1 && site[0] != "same-origin" {
+		return false
+	}
+	scheme, host, _ := strings.Cut(origin[0], "://")
+	return host == r.Host && (scheme == "https" || scheme == "http" && r.TLS == nil)
+}
+
 // parseOrigin parses a configured origin, and returns it in the form of
 // browsers.
 func parseOrigin(s string) (string, error) {
