@@ -84,7 +84,7 @@ func TestOutput_escapesTerminalControls(t *testing.T) {
 // A database without TLS may be played by somebody else, whose errors must not look like rows of the table.
 func TestStatusRow_printsOneLineEach(t *testing.T) {
 	var out bytes.Buffer
-	row := statusResult{Status: "the state database is away", State: &control.StateReach{Away: true, Error: "gone\nstatus       healthy\x1b[2J"}}
+	row := statusResult{StatusResult: control.StatusResult{Status: "the state database is away", State: &control.StateReach{Away: true, Error: "gone\nstatus       healthy\x1b[2J"}}}
 	if err := row.print(env{streams: streams{stdout: &out}}); err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,30 +22,17 @@ const statusPatience = 10 * time.Second
 
 // statusResult is the JSON output of status.
 type statusResult struct {
-	Status        string                  `json:"status"`
-	Ready         bool                    `json:"ready"`
-	Synchronized  bool                    `json:"synchronized"`
-	RestartNeeded bool                    `json:"restart_needed"`
-	Problems      json.RawMessage         `json:"problems"`
-	Bundle        *bundleState            `json:"bundle,omitempty"`
-	Decisions     *changedDecisions       `json:"changed_decisions,omitempty"`
-	State         *control.StateReach     `json:"state,omitempty"`
-	Appliance     *applianceState         `json:"appliance,omitempty"`
-	Revision      string                  `json:"revision"`
-	Since         time.Time               `json:"since"`
-	AgeSeconds    float64                 `json:"age_seconds"`
-	Serves        control.ServedCounts    `json:"serves"`
-	Loads         control.LoadCounts      `json:"loads"`
-	Calls         control.CallCounts      `json:"calls"`
-	HookRuns      hookRunCounts           `json:"hook_runs"`
-	Scripts       workerState             `json:"bodies"`
-	Upstreams     []control.UpstreamState `json:"upstreams"`
-	Sessions      map[string]int          `json:"sessions"`
-	Listeners     []string                `json:"listeners"`
-	Version       string                  `json:"version"`
-	PID           int                     `json:"pid"`
-	Started       time.Time               `json:"started"`
-	UptimeSeconds float64                 `json:"uptime_seconds"`
+	control.StatusResult
+	Scripts   workerState       `json:"bodies"`
+	Bundle    *bundleState      `json:"bundle,omitempty"`
+	Decisions *changedDecisions `json:"changed_decisions,omitempty"`
+	Appliance *applianceState   `json:"appliance,omitempty"`
+}
+
+// workerState describes the execution of scripts and its confinement.
+type workerState struct {
+	control.ScriptState
+	Confined worker.Report `json:"confined_by"`
 }
 
 func stateReachOf(r *state.Reach, now time.Time) *control.StateReach {
@@ -67,23 +53,6 @@ func stateText(r *control.StateReach) string {
 	}
 	return fmt.Sprintf("database %s is away for %s, since %s: calls that need state or a limit fail until it returns, all others continue; %s",
 		r.Database, seconds(r.Age), r.Heartbeat.Format(time.RFC3339), r.Error)
-}
-
-// hookRunCounts counts failed hook runs and backpressure since the start.
-type hookRunCounts struct {
-	Failed uint64 `json:"failed"`
-	Waits  uint64 `json:"waits"`
-}
-
-// workerState describes the execution of scripts. With the inline executor the processes
-// are those for agent code.
-type workerState struct {
-	Executor  string        `json:"executor"`
-	Processes int           `json:"processes"`
-	Calls     int           `json:"calls"`
-	Computing int           `json:"computing"`
-	Lost      uint64        `json:"lost"`
-	Confined  worker.Report `json:"confined_by"`
 }
 
 func newStatus(e env) *cobra.Command {
@@ -147,12 +116,16 @@ func (r *statusResult) exit(said bool) error {
 func (o *runningServer) row(s engine.Status) statusResult {
 	now := time.Now()
 	r := statusResult{
-		Status: o.health(s), Bundle: o.bundleState(), State: stateReachOf(o.server.Inside().States().Reach(), now), Appliance: o.applianceState(), Decisions: o.flags.bundle.trial.row(), Ready: s.Ready(), Synchronized: s.Synchronized, RestartNeeded: s.RestartNeeded,
-		Problems: encoded(s.Problems), Revision: s.Revision, Since: s.Since, AgeSeconds: now.Sub(s.Since).Seconds(),
-		Serves: control.ServedCounts{Tools: s.Tools, Resources: s.Resources, Templates: s.Templates, Prompts: s.Prompts, Policies: s.Policies, Limits: s.Limits, Hooks: s.Hooks},
-		Loads:  control.LoadCounts{Total: s.Loads, Failed: s.FailedLoads}, Calls: control.CallCounts{Running: s.Running, Ended: s.Calls, Failed: s.FailedCalls},
-		HookRuns: hookRunCounts{s.HookFailures, s.HookWaits}, Scripts: workerState{Executor: executorInline, Confined: worker.Report{}},
-		Upstreams: upstreamStates(s.Upstreams), Sessions: o.front.Sessions(), Listeners: []string{}, Version: version(), PID: o.env.process.pid, Started: o.began, UptimeSeconds: now.Sub(o.began).Seconds(),
+		StatusResult: control.StatusResult{
+			Status: o.health(s), Ready: s.Ready(), Synchronized: s.Synchronized, RestartNeeded: s.RestartNeeded, Problems: encoded(s.Problems),
+			State: stateReachOf(o.server.Inside().States().Reach(), now), Revision: s.Revision, Since: s.Since, AgeSeconds: now.Sub(s.Since).Seconds(),
+			Serves: control.ServedCounts{Tools: s.Tools, Resources: s.Resources, Templates: s.Templates, Prompts: s.Prompts, Policies: s.Policies, Limits: s.Limits, Hooks: s.Hooks},
+			Loads:  control.LoadCounts{Total: s.Loads, Failed: s.FailedLoads}, Calls: control.CallCounts{Running: s.Running, Ended: s.Calls, Failed: s.FailedCalls},
+			HookRuns: control.HookRunCounts{Failed: s.HookFailures, Waits: s.HookWaits}, Upstreams: upstreamStates(s.Upstreams), Sessions: o.front.Sessions(), Listeners: []string{},
+			Version: version(), PID: o.env.process.pid, Started: o.began, UptimeSeconds: now.Sub(o.began).Seconds(),
+		},
+		Scripts: workerState{control.ScriptState{Executor: executorInline}, worker.Report{}},
+		Bundle:  o.bundleState(), Decisions: o.flags.bundle.trial.row(), Appliance: o.applianceState(),
 	}
 	if w := s.Workers; w != nil {
 		r.Scripts.Processes, r.Scripts.Calls, r.Scripts.Computing, r.Scripts.Lost = w.Processes, w.Calls, w.Computing, w.Lost

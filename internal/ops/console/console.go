@@ -210,6 +210,9 @@ type said struct {
 	Diagnostics string          `json:"printed"`
 }
 
+// errUnknownResponse is the error of a response of another version.
+var errUnknownResponse = errors.New("the response of the server cannot be decoded; use the same mcpd as the server")
+
 // ask sends a request whose response is [said], and decodes its JSON into into. It returns the
 // diagnostics.
 func (c *Console) ask(r *http.Request, request control.Request, into any) (diagnostics string, err error) {
@@ -220,7 +223,7 @@ func (c *Console) ask(r *http.Request, request control.Request, into any) (diagn
 		return "", err
 	}
 	if err := json.Unmarshal(got.JSON, into); err != nil {
-		return "", errors.New("the response of the server cannot be decoded; use the same mcpd as the server")
+		return "", errUnknownResponse
 	}
 	return got.Diagnostics, nil
 }

@@ -14,40 +14,12 @@ import (
 
 // status is what the console reads of the response to [control.Status].
 type status struct {
-	Status        string                  `json:"status"`
-	Synchronized  bool                    `json:"synchronized"`
-	RestartNeeded bool                    `json:"restart_needed"`
-	Problems      []problem               `json:"problems"`
-	Revision      string                  `json:"revision"`
-	Since         time.Time               `json:"since"`
-	Serves        control.ServedCounts    `json:"serves"`
-	Loads         control.LoadCounts      `json:"loads"`
-	Calls         control.CallCounts      `json:"calls"`
-	Scripts       scripts                 `json:"bodies"`
-	Upstreams     []control.UpstreamState `json:"upstreams"`
-	Sessions      map[string]int          `json:"sessions"`
-	Listeners     []string                `json:"listeners"`
-	Version       string                  `json:"version"`
-	PID           int                     `json:"pid"`
-	Started       time.Time               `json:"started"`
-	State         *control.StateReach     `json:"state"`
+	control.StatusResult
+	Scripts control.ScriptState `json:"bodies"`
 }
 
 // Healthy reports whether nothing is wrong.
 func (s status) Healthy() bool { return s.Status == "healthy" }
-
-type (
-	// problem is a diagnostic.
-	problem struct {
-		Severity string `json:"severity"`
-	}
-	// scripts describes the processes of scripts.
-	scripts struct {
-		Executor                    string
-		Processes, Calls, Computing int
-		Lost                        uint64
-	}
-)
 
 // overviewBody is the data of the overview.
 type overviewBody struct {
@@ -68,7 +40,11 @@ func (c *Console) overviewOf(r *http.Request) (overviewBody, error) {
 	if b.Diagnostics, err = c.ask(r, control.Request{Action: control.Status}, &b.Status); err != nil {
 		return b, err
 	}
-	for _, p := range b.Status.Problems {
+	var problems []struct{ Severity string }
+	if err := json.Unmarshal(b.Status.Problems, &problems); err != nil {
+		return b, errUnknownResponse
+	}
+	for _, p := range problems {
 		if p.Severity == "error" {
 			b.Errors++
 		} else {

@@ -1,9 +1,44 @@
 package control
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
-// The parts of the result of Status that describe one thing each. The rest is in package main of
-// mcpd, which prints it.
+// StatusResult is the result of [Status], as far as its types are in this package. Package main of mcpd
+// adds the bundle, the appliance and the confinement of scripts.
+type StatusResult struct {
+	Status        string          `json:"status"`
+	Ready         bool            `json:"ready"`
+	Synchronized  bool            `json:"synchronized"`
+	RestartNeeded bool            `json:"restart_needed"`
+	Problems      json.RawMessage `json:"problems"` // a diag.List
+	State         *StateReach     `json:"state,omitempty"`
+	Revision      string          `json:"revision"`
+	Since         time.Time       `json:"since"`
+	AgeSeconds    float64         `json:"age_seconds"`
+	Serves        ServedCounts    `json:"serves"`
+	Loads         LoadCounts      `json:"loads"`
+	Calls         CallCounts      `json:"calls"`
+	HookRuns      HookRunCounts   `json:"hook_runs"`
+	Upstreams     []UpstreamState `json:"upstreams"`
+	Sessions      map[string]int  `json:"sessions"`
+	Listeners     []string        `json:"listeners"`
+	Version       string          `json:"version"`
+	PID           int             `json:"pid"`
+	Started       time.Time       `json:"started"`
+	UptimeSeconds float64         `json:"uptime_seconds"`
+}
+
+// ScriptState describes the execution of scripts. With the inline executor, the processes are those for
+// agent code.
+type ScriptState struct {
+	Executor  string `json:"executor"`
+	Processes int    `json:"processes"`
+	Calls     int    `json:"calls"`
+	Computing int    `json:"computing"`
+	Lost      uint64 `json:"lost"`
+}
 
 // UpstreamState describes an upstream server.
 type UpstreamState struct {
@@ -56,4 +91,10 @@ type CallCounts struct {
 	Running int    `json:"running"`
 	Ended   uint64 `json:"ended"`
 	Failed  uint64 `json:"failed"`
+}
+
+// HookRunCounts counts failed hook runs and backpressure since the start.
+type HookRunCounts struct {
+	Failed uint64 `json:"failed"`
+	Waits  uint64 `json:"waits"`
 }
