@@ -284,3 +284,65 @@ func pageText(t *testing.T, page string) string {
 	}
 	return b.String()
 }
+
+// mustContain fails the test if a page lacks one of the texts.
+func mustContain(t *testing.T, page string, texts ...string) {
+	t.Helper()
+	shown := pageText(t, page)
+	for _, text := range texts {
+		if !strings.Contains(shown, text) {
+			t.Errorf("the page lacks %q:\n%s", text, shown)
+		}
+	}
+}
+
+// waitForCalls waits until the feed has n calls.
+func waitForCalls(f *feed, n int) {
+	for {
+		calls, _, changed := f.after(0)
+		if len(calls) >= n {
+			return
+		}
+		<-changed
+	}
+}
+
+// catalogOf returns a catalog of n tools.
+func catalogOf(n int) control.CatalogResult {
+	var row control.CatalogResult
+	for i := range n {
+		row.Items = append(row.Items, control.ItemSummary{ItemName: control.ItemName{Kind: "tool", Address: fmt.Sprintf("tool_%d", i)}, Summary: "It has a number.", Origin: "file", Place: &control.Place{File: "tools.d/t.hcl", Line: i + 1}})
+	}
+	return row
+}
+
+// liveEvents reads a stream of events.
+type liveEvents struct {
+	t    *testing.T
+	body interface{ Read([]byte) (int, error) }
+	got  strings.Builder
+}
+
+func (b *browser) live(path string) *liveEvents {
+	b.t.Helper()
+	response, err := b.client.Get(b.base + path)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { _ = response.Body.Close() })
+	return &liveEvents{t: b.t, body: response.Body}
+}
+
+// until reads until the events have a text, and returns them.
+func (l *liveEvents) until(text string) string {
+	l.t.Helper()
+	buffer := make([]byte, 4096)
+	for !strings.Contains(l.got.String(), text) {
+		n, err := l.body.Read(buffer)
+		l.got.Write(buffer[:n])
+		if err != nil {
+			l.t.Fatalf("%v after %q", err, l.got.String())
+		}
+	}
+	return l.got.String()
+}

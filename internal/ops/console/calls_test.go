@@ -1,0 +1,97 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcpd/mcpd/internal/ops/control"
+)
+
+func TestCalls(t *testing.T) {
+	t.Parallel()
+	backend := newFake()
+	var server *pipe
+	backend.streams[control.Calls] = func(p *pipe) {
+		server = p
+		p.lines <- control.Call{CallID: "one", Name: "greet", Principal: "ada", Outcome: "ok"}
+		p.lines <- control.Call{CallID: "two", RootID: "one", ParentID: "one", Depth: 1, Name: "inner", Principal: "ada", Outcome: "POLICY_DENIED", DeniedBy: "office_hours", TraceID: "trace-7", AuthKind: "key"}
+	}
+	backend.answers[control.Audit] = control.AuditResult{Calls: []control.Call{{Seq: 41, CallID: "old", Name: "greet", Outcome: "ok"}}, More: true}
+	b := browse(t, backend).signIn()
+	b.get("/calls")
+	waitForCalls(b.console.feed, 2)
+	_, page := b.get("/calls")
+	mustContain(t, page, "greet", "inner", "by office_hours")
+	_, page = b.get("/calls?outcome=ok")
+	if mustContain(t, page, "greet"); strings.Contains(pageText(t, page), "inner") {
+		t.Error("the filter lets another outcome pass")
+	}
+	_, page = b.get("/calls/two")
+	mustContain(t, page, "office_hours", "trace-7", "Calls that belong together", "Explain such a call")
+	if !strings.Contains(page, "as_id=ada") {
+		t.Error("the explanation is not that of the caller")
+	}
+	_, page = b.get("/calls?view=history&name=greet")
+	if mustContain(t, page, "Older calls"); !strings.Contains(page, "before=41") {
+		t.Error("older calls start at another record")
+	}
+	if _, page := b.get("/calls/old"); !strings.Contains(page, "41") {
+		t.Error("a call of the audit log is not shown")
+	}
+	live := b.live("/calls/events?after=2&outcome=ok")
+	live.until("event: feed")
+	server.lines <- control.Call{CallID: "three", Name: "hidden", Outcome: "TIMEOUT"}
+	server.lines <- control.Call{CallID: "one", Name: "again", Outcome: "ok"}
+	server.lines <- control.Call{CallID: "four", Name: "fourth", Outcome: "ok"}
+	if got := live.until("fourth"); strings.Contains(got, "hidden") || strings.Contains(got, "again") {
+		t.Errorf("events %q", got)
+	}
+}
+
+func TestFeed_beginsAgain(t *testing.T) {
+	t.Parallel()
+	backend := newFake()
+	begun := 0
+	backend.streams[control.Calls] = func(p *pipe) {
+		begun++
+		p.lines <- control.Call{CallID: "same", Outcome: "ok"}
+		p.lines <- control.Call{CallID: fmt.Sprint(begun), Outcome: "ok"}
+		if begun == 1 {
+			close(p.lines)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		f := newFeed(ctx, backend, time.Now)
+		defer f.close()
+		defer cancel()
+		f.start(ctx)
+		waitForCalls(f, 3)
+		calls, problem, _ := f.after(1)
+		var ids []string
+		for _, c := range calls {
+			ids = append(ids, c.CallID)
+		}
+		if diff := cmp.Diff([]string{"1", "2"}, ids); diff != "" || problem != "" {
+			t.Errorf("problem %q (-want +got):\n%s", problem, diff)
+		}
+	})
+}
+
+func TestFeed_bounded(t *testing.T) {
+	t.Parallel()
+	f := newFeed(t.Context(), newFake(), time.Now)
+	for i := range maxFeed + 10 {
+		f.add(control.Call{CallID: fmt.Sprint(i), Time: time.Now()})
+	}
+	calls, _, _ := f.after(0)
+	if len(calls) != maxFeed || len(f.known) != maxFeed || calls[0].N != 11 {
+		t.Errorf("%d calls, %d known, the first is %d", len(calls), len(f.known), calls[0].N)
+	}
+}
