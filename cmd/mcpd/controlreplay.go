@@ -184,7 +184,7 @@ func (o *runningServer) replayCalls(ctx context.Context, candidate *engine.Serve
 		result.Problem = noAuditLog
 		return nil
 	}
-	trial := replay.Trial{Candidate: replay.Replay{Evaluate: candidate.Inside().Explain}, Serving: &replay.Replay{Evaluate: o.server.Inside().Explain}}
+	comparison := replay.Comparison{Serving: o.server.Inside().Explain, Candidate: candidate.Inside().Explain}
 	counts := control.ReplayCounts{}
 	reading, cancel := context.WithTimeout(ctx, auditTime)
 	defer cancel()
@@ -195,13 +195,13 @@ func (o *runningServer) replayCalls(ctx context.Context, candidate *engine.Serve
 			return false
 		}
 		var found *replay.Difference
-		if found, failed = trial.Compare(ctx, c); failed != nil {
+		if found, failed = comparison.Compare(ctx, c); failed != nil {
 			return false
 		}
 		if found != nil {
 			addChange(&counts, result, found)
 		}
-		return trial.Candidate.Counts.Calls < maxReplayed
+		return comparison.Counts.Calls < maxReplayed
 	})
 	switch {
 	case ctx.Err() != nil:
@@ -211,7 +211,7 @@ func (o *runningServer) replayCalls(ctx context.Context, candidate *engine.Serve
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	judged := trial.Candidate.Counts
+	judged := comparison.Counts
 	counts.Calls, counts.Same, counts.Unknown, counts.Gone, counts.Reasons = judged.Calls, judged.Same, judged.Unknown, judged.Missing, judged.Reasons
 	counts.Judged = judged.Same + judged.Different
 	result.Counts, result.Truncated = &counts, result.Truncated || next > 0

@@ -4,7 +4,8 @@
 // A [Replay] compares one [audit.Call] after the other. It builds a hypothetical call
 // from the record, evaluates it, and compares the decision with the recorded outcome.
 // It does not guess facts that the record lacks: if the decision depends on one, the
-// call counts as unknown, with the reason.
+// call counts as unknown, with the reason. A [Trial] does so for the policies of a bundle. A
+// [Comparison] ignores the recorded outcomes and compares two sets of policies.
 //
 // Replay compares decisions, not the policies that made them. It counts no rate limits
 // and runs no scripts. Records hold no results, so policies over results are evaluated
@@ -29,10 +30,14 @@ import (
 // maxNamed is the maximum number of separately counted reasons and names.
 const maxNamed = 100
 
-// Replay compares calls. It is not safe for concurrent use.
+// Evaluate evaluates a call with a set of policies.
+type Evaluate func(context.Context, pipeline.HypotheticalCall) (pipeline.Explanation, error)
+
+// Replay compares recorded decisions with those of the current policies. It is not safe for concurrent
+// use.
 type Replay struct {
 	// Evaluate evaluates a call with the current policies.
-	Evaluate func(context.Context, pipeline.HypotheticalCall) (pipeline.Explanation, error)
+	Evaluate Evaluate
 	// Counts is the result so far.
 	Counts Counts
 }
@@ -64,7 +69,7 @@ type DecisionChange struct {
 // Compare compares one call, and returns nil unless the decision differs. If the record
 // has a template URI and its values, Compare sets c.URI to the expanded URI.
 func (r *Replay) Compare(ctx context.Context, c *audit.Call) (*DecisionChange, error) {
-	j, err := r.judge(ctx, c)
+	j, err := r.Evaluate.judge(ctx, c)
 	if err != nil || !r.Counts.add(c, j) {
 		return nil, err
 	}
@@ -76,7 +81,7 @@ func (r *Replay) Compare(ctx context.Context, c *audit.Call) (*DecisionChange, e
 	return nil, nil
 }
 
-// judgment compares the decisions about one call.
+// judgment compares the recorded decision about a call with that of a set of policies.
 type judgment struct {
 	recorded, current PolicyOutcome
 	// unknown says why the decisions cannot be compared; "" if they can.
@@ -87,7 +92,7 @@ type judgment struct {
 }
 
 // judge evaluates one call.
-func (r *Replay) judge(ctx context.Context, c *audit.Call) (j judgment, err error) {
+func (evaluate Evaluate) judge(ctx context.Context, c *audit.Call) (j judgment, err error) {
 	j.recorded, j.unknown = recordedDecision(c)
 	of, lacks := hypotheticalFrom(c)
 	if lacks != "" {
@@ -100,7 +105,7 @@ func (r *Replay) judge(ctx context.Context, c *audit.Call) (j judgment, err erro
 	if of.Request.Kind == call.Resources {
 		c.URI = of.Request.Name // expanded, if the record has the values
 	}
-	e, err := r.Evaluate(ctx, of)
+	e, err := evaluate(ctx, of)
 	if err != nil {
 		return j, err
 	}
@@ -395,6 +400,15 @@ func (t *Trial) Add(ctx context.Context, c *audit.Call) error {
 	return nil
 }
 
+// Comparison compares the decisions of two sets of policies about recorded calls, whatever was decided
+// when the calls were made. The records only supply facts, so it shows the effect of an edit alone. It is
+// not safe for concurrent use.
+type Comparison struct {
+	Serving, Candidate Evaluate
+	// Counts is the result so far. A call that one of the two sets cannot decide is unknown.
+	Counts Counts
+}
+
 // Difference is a recorded call that the candidate would decide differently than the policies in
 // service.
 type Difference struct {
@@ -402,28 +416,26 @@ type Difference struct {
 	Serving, Candidate PolicyOutcome
 }
 
-// Compare compares one call with both policies, whatever was decided when it was made, and returns
-// nil unless the decision differs. So it shows the effect of an edit alone. The record only supplies
-// facts. Candidate.Counts has the result; a call that one of the two cannot decide is unknown.
-func (t *Trial) Compare(ctx context.Context, c *audit.Call) (*Difference, error) {
-	serving, err := t.Serving.judge(ctx, c)
+// Compare compares one call, and returns nil unless the decision differs.
+func (p *Comparison) Compare(ctx context.Context, c *audit.Call) (*Difference, error) {
+	serving, err := p.Serving.judge(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	candidate, err := t.Candidate.judge(ctx, c)
+	candidate, err := p.Candidate.judge(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	counts, both := &t.Candidate.Counts, candidate
+	both := candidate
 	both.unknown, both.missing = cmp.Or(candidate.unknown, serving.unknown), candidate.missing || serving.missing
-	if !counts.add(c, both) {
+	if !p.Counts.add(c, both) {
 		return nil, nil
 	}
 	if serving.current.Verdict != candidate.current.Verdict {
-		counts.Different++
+		p.Counts.Different++
 		return &Difference{c, serving.current, candidate.current}, nil
 	}
-	counts.same(serving.current, candidate.current)
+	p.Counts.same(serving.current, candidate.current)
 	return nil, nil
 }
 
