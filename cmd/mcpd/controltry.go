@@ -45,8 +45,8 @@ func (o *runningServer) try(r control.Request) (any, error) {
 		}
 		return control.Stream{Result: struct{}{}, Serve: func(ctx context.Context, conn *control.Conn) {
 			t := tried{server: o.server, conn: conn, operator: operatorOf(ctx, o.attached(conn.UID))}
-			if request.Caller, err = callerAs(t.operator, of.As); err == nil {
-				err = t.authorize(&request.Caller, of.Principal != nil)
+			if request.Caller, err = callerAs(t.operator, of.As); err == nil && of.Principal != nil {
+				err = t.recordImpersonation(&request.Caller)
 			}
 			if err != nil {
 				t.send(control.TryEvent{Error: err.Error()})
@@ -147,14 +147,11 @@ func plainAs(c identity.Caller, as control.As) identity.Caller {
 	return plain
 }
 
-// authorize records that the operator makes a call as another principal. The user of the socket
-// owns the files that decide who may call what, so that user may be any principal, but not without
-// a record. A caller of the listener needs impersonate: see [pageBackend.authorize]. The request id
-// connects the event with the records of the call.
-func (t tried) authorize(caller *identity.Caller, impersonated bool) error {
-	if !impersonated {
-		return nil
-	}
+// recordImpersonation records that the operator makes a call as another principal. The user of the
+// socket owns the files that decide who may call what, so that user may be any principal, but not
+// without a record. A caller of the listener needs impersonate: see [pageBackend.authorize]. The request
+// id connects the event with the records of the call.
+func (t tried) recordImpersonation(caller *identity.Caller) error {
 	p := &caller.Principal
 	caller.Agent.RequestID = cmp.Or(caller.Agent.RequestID, rand.Text())
 	if err := recordOperator(t.server, t.operator, "console.impersonated", map[string]string{

@@ -70,8 +70,9 @@ type KeyUse struct {
 // LimitUses returns how much of each limit block is in use, those nearest to their bound first, with at
 // most n keys of each.
 func (c *Catalog) LimitUses(counted ratelimit.Store, n int) (uses []LimitUse) {
-	for i, l := range c.RateLimits {
-		def, usage := c.base.rules.limits[i], counted.Usage(l, n)
+	for i, def := range c.base.rules.limits {
+		l := c.base.rules.counted[i]
+		usage := counted.Usage(l, n)
 		use := LimitUse{Name: l.Name, Where: def.NameRange, Shared: usage.Shared, Keys: usage.Keys}
 		if l.Rate.Calls > 0 {
 			use.Kind, use.Bound, use.Most = "rate", fmt.Sprintf("%s, %d at once after a pause", l.Rate, l.Burst), c.keyUses(def, usage.Rate)

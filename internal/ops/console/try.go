@@ -304,14 +304,14 @@ func timeline(steps []control.TryStep) []stepView {
 		return a.Depth - b.Depth
 	})
 	first, total := steps[0].Began, 0.001
-	after := func(s control.TryStep) float64 { return float64(s.Began.Sub(first)) / float64(time.Millisecond) }
+	start := func(s control.TryStep) float64 { return float64(s.Began.Sub(first)) / float64(time.Millisecond) }
 	for _, s := range steps {
-		total = max(total, after(s)+s.DurationMS)
+		total = max(total, start(s)+s.DurationMS)
 	}
 	views := make([]stepView, len(steps))
 	for i, s := range steps {
 		s.Depth = max(0, min(s.Depth, 8))
-		views[i] = stepView{s, after(s), int(after(s) / total * 1000), max(4, int(s.DurationMS/total*1000))}
+		views[i] = stepView{s, start(s), int(start(s) / total * 1000), max(4, int(s.DurationMS/total*1000))}
 	}
 	return views
 }
@@ -367,8 +367,8 @@ func after(d time.Duration) <-chan struct{} {
 	return c
 }
 
-// testFile returns the name of the file for a test of a tool. Names of tools have letters, digits and
-// _.- only; others are replaced, because the name is part of a header.
+// testFile returns the name of the file for a test of a tool. As it is part of a header, it has only
+// letters, digits, _ and - of the name of the tool.
 func testFile(tool string) string {
 	safe := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
