@@ -27,6 +27,8 @@ const (
 	maxReplayed = 1000 // calls of the audit log
 	maxChanges  = 100  // changed calls in a response
 	maxListed   = 1000 // policy files in a response
+	// maxNamedFiles bounds the files with errors on disk in a response.
+	maxNamedFiles = 10
 )
 
 // policyFiles lists the files that may be edited for a replay, with the text of one.
@@ -77,7 +79,7 @@ func (o *runningServer) replay(ctx context.Context, edit control.PolicyEdit) (an
 	if err != nil {
 		return nil, err
 	}
-	candidate, err := o.openEdited(edit.File, text)
+	candidate, err := o.openEdited(map[string][]byte{edit.File: text})
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +101,8 @@ func (o *runningServer) replay(ctx context.Context, edit control.PolicyEdit) (an
 	}
 	result.Diagnostics = printed.String()
 	if mistakes != nil {
-		return result, nil
+		result.Problem, err = o.errorsOnDisk(ctx, edit.File, report.Problems)
+		return result, err
 	}
 	if err := o.replayCalls(ctx, candidate, &result); err != nil {
 		return nil, err
@@ -159,9 +162,43 @@ type editChecks struct{ serveChecks }
 
 func (editChecks) CheckVacant(engine.Listen) error { return nil }
 
+// errorsOnDisk names the other files in which the errors of an edit are without the edit too, as they
+// have changed on disk since the server loaded them. It returns "" if there are none.
+func (o *runningServer) errorsOnDisk(ctx context.Context, edited string, problems diag.List) (string, error) {
+	type place struct {
+		file, code, summary string
+		line                int
+	}
+	of := func(d diag.Diagnostic) place { return place{d.Range.File, d.Code, d.Summary, d.Range.Start.Line} }
+	unedited, err := o.openEdited(nil)
+	if err != nil {
+		return "", err
+	}
+	defer unedited.Close(context.WithoutCancel(ctx))
+	report, err := unedited.Load(ctx)
+	var mistakes diag.List
+	if err != nil && !errors.As(err, &mistakes) {
+		return "", fmt.Errorf("load the files without the edit: %w", err)
+	}
+	onDisk := map[place]bool{}
+	for _, d := range report.Problems {
+		onDisk[of(d)] = d.Severity == diag.Error && d.Range.File != edited
+	}
+	var names []string
+	for _, d := range problems {
+		if onDisk[of(d)] && !slices.Contains(names, d.Range.File) && len(names) < maxNamedFiles {
+			names = append(names, d.Range.File)
+		}
+	}
+	if names == nil {
+		return "", nil
+	}
+	return fmt.Sprintf("the errors in %s are not part of the edit: the files on disk have them without it", strings.Join(names, ", ")), nil
+}
+
 // openEdited returns a server that is not loaded and connects to nothing, of the files on disk with
-// another text for one of them.
-func (o *runningServer) openEdited(file string, text []byte) (*engine.Server, error) {
+// other texts for some of them.
+func (o *runningServer) openEdited(texts map[string][]byte) (*engine.Server, error) {
 	f := o.flags.files
 	f.serving = false
 	options := engine.Options{Mode: engine.Offline, Logger: slog.New(slog.DiscardHandler), Front: editChecks{o.flags.checks(func() bool { return true })}}
@@ -169,7 +206,9 @@ func (o *runningServer) openEdited(file string, text []byte) (*engine.Server, er
 		return nil, err
 	}
 	var edited loader.Overlay
-	edited.Set(o.env.resolve(filepath.FromSlash(file)), text)
+	for file, text := range texts {
+		edited.Set(o.env.resolve(filepath.FromSlash(file)), text)
+	}
 	if options.Files.Tools != nil {
 		options.Files.Tools = edited.Dir(o.env.resolve(f.tools))
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -168,6 +169,48 @@ func TestReplay_diagnostics(t *testing.T) {
 	valid := a.edited(t, leadsOnly, "true")
 	if !strings.Contains(valid.Diagnostics, "warning: this is always true") || strings.Contains(string(valid.Problems), `"error"`) || valid.Problem != noAuditLog || valid.Counts != nil {
 		t.Errorf("a server without a log: %s\n%s", valid.Problem, valid.Diagnostics)
+	}
+}
+
+// Errors that other files on disk have without the edit are not blamed on the edit.
+func TestReplay_errorsOnDisk(t *testing.T) {
+	t.Parallel()
+	const other = "policy \"other\" {\n  tools  = [\"pay\"]\n  deny   = \"false\"\n  reason = \"r\"\n}\n"
+	var path string
+	a := startControlled(t, "", func(dir string) {
+		path = filepath.Join(dir, "tools.d", "other.hcl")
+		save(t, path, other)
+	})
+	problems := func(before, after string) (files []string, problem string) {
+		t.Helper()
+		got := a.edited(t, before, after)
+		var rows []struct{ Severity, File string }
+		if err := json.Unmarshal(got.Problems, &rows); err != nil || got.Counts != nil {
+			t.Fatalf("%v, %+v", err, got)
+		}
+		for _, row := range rows {
+			if row.Severity == "error" && !slices.Contains(files, row.File) {
+				files = append(files, row.File)
+			}
+		}
+		slices.Sort(files)
+		return files, got.Problem
+	}
+	const own, disk = "tools.d/tools.hcl", "tools.d/other.hcl"
+	if files, problem := problems(`tool "pay" {`, `tool "gone" {`); problem != "" || !slices.Contains(files, disk) {
+		t.Errorf("the edit breaks a file on disk: %q, errors in %q", problem, files)
+	}
+	save(t, path, strings.Replace(other, "deny ", "dany ", 1))
+	const want = "the errors in tools.d/other.hcl are not part of the edit: the files on disk have them without it"
+	if files, problem := problems("only leads pay", "ask a lead"); problem != want || !slices.Equal(files, []string{disk}) {
+		t.Errorf("an error on disk: %q, errors in %q", problem, files)
+	}
+	if files, problem := problems(leadsOnly, "nobody("); problem != want || !slices.Equal(files, []string{disk, own}) {
+		t.Errorf("an error on disk and one of the edit: %q, errors in %q", problem, files)
+	}
+	save(t, path, other)
+	if files, problem := problems(leadsOnly, "nobody("); problem != "" || !slices.Equal(files, []string{own}) {
+		t.Errorf("an error of the edit: %q, errors in %q", problem, files)
 	}
 }
 
