@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -152,8 +153,11 @@ func uneditable(text string) string {
 func (c *Console) replay(w http.ResponseWriter, r *http.Request) {
 	posted := r.PostForm
 	f := c.editFormOf(r, "")
-	f.File, f.Revision, f.Text = posted.Get("file"), posted.Get("revision"), posted.Get("text")
-	if f.Error = uneditable(f.Text); f.Error == "" {
+	if !f.Elsewhere {
+		f.File, f.Revision, f.Text = posted.Get("file"), posted.Get("revision"), posted.Get("text")
+		f.Error = cmp.Or(f.Error, uneditable(f.Text))
+	}
+	if !f.Elsewhere && f.Error == "" {
 		var got control.ReplayResult
 		edit := control.PolicyEdit{PolicyFile: control.PolicyFile{File: f.File}, Text: f.Text, Revision: f.Revision}
 		if err := c.do(r, control.Replay, edit, &got); err != nil {
@@ -161,9 +165,6 @@ func (c *Console) replay(w http.ResponseWriter, r *http.Request) {
 		} else {
 			f.Replayed = &got
 		}
-	}
-	if f.Elsewhere {
-		f = editForm{Elsewhere: true, Error: f.Error}
 	}
 	c.showPolicies(w, r, policiesBody{Explain: newExplainForm(r), Edit: f})
 }

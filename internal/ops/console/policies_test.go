@@ -40,15 +40,16 @@ func TestPolicies_edit(t *testing.T) {
 	t.Parallel()
 	backend := newFake()
 	text := "policy \"p\" {\r\n  deny = \"a < b && '</textarea>'\"\r\n}\r\n"
+	var failed error
 	backend.answers[control.PolicyFiles] = func(params json.RawMessage) any {
 		files := control.PolicyFilesResult{Revision: "r1", Files: []string{"mcpd.hcl", "tools.d/pay.hcl"}}
 		switch {
+		case failed != nil:
+			return failed
 		case strings.Contains(string(params), "pay.hcl"):
 			files.Text = text
 		case strings.Contains(string(params), "mcpd.hcl"):
 			files.Text = "# \u202e \\\r\n"
-		case strings.Contains(string(params), "other"):
-			return errors.New("the server has no policies in a file")
 		}
 		return files
 	}
@@ -109,7 +110,28 @@ func TestPolicies_edit(t *testing.T) {
 	if b.post("/policies/replay", postedBy(t, page, "/policies/replay")); edit.File != "mcpd.hcl" || edit.Text != "# \u202e \\\n" {
 		t.Errorf("got %+v", edit)
 	}
-	if _, page = b.get("/policies?file=other"); !strings.Contains(page, "no policies in a file") || !strings.Contains(page, "tools.d/pay.hcl") {
+	// If the server lists no files, the page keeps the text, and shows why.
+	failed = errors.New("the server stops")
+	asked = len(backend.requests(control.Replay))
+	_, page, _ = b.post("/policies/replay", url.Values{"file": {"tools.d/pay.hcl"}, "text": {"my edit"}})
+	mustContain(t, page, "the server stops", "my edit")
+	if strings.Contains(page, "The files have no policies.") || len(backend.requests(control.Replay)) != asked {
+		t.Error("an edit is replayed without a list of files")
+	}
+}
+
+// An unknown file in the address gets an error, and the list of files.
+func TestPolicies_unknownFile(t *testing.T) {
+	t.Parallel()
+	backend := newFake()
+	backend.answers[control.PolicyFiles] = func(params json.RawMessage) any {
+		if strings.Contains(string(params), "other") {
+			return errors.New("the server has no policies in a file")
+		}
+		return control.PolicyFilesResult{Files: []string{"tools.d/pay.hcl"}}
+	}
+	b := browse(t, backend).signIn()
+	if _, page := b.get("/policies?file=other"); !strings.Contains(page, "no policies in a file") || !strings.Contains(page, "tools.d/pay.hcl") {
 		t.Error("an unknown file")
 	}
 }
@@ -123,7 +145,7 @@ func TestPolicies_editOnListener(t *testing.T) {
 	_, page := b.get("/console/policies?file=mcpd.hcl")
 	mustContain(t, page, "mcpd policy replay AUDIT --with DIR")
 	_, replayed, _ := b.post("/console/policies/replay", url.Values{"file": {"mcpd.hcl"}, "text": {"x"}})
-	if strings.Contains(page+replayed, "edit-text") || len(backend.requests(control.PolicyFiles)) > 0 {
+	if strings.Contains(page+replayed, "edit-text") || len(backend.requests(control.PolicyFiles))+len(backend.requests(control.Replay)) > 0 {
 		t.Error("a form on a listener")
 	}
 }
