@@ -191,7 +191,7 @@ func (f *callFlags) run(ctx context.Context, e env, agent string, answers *answe
 		return call.Result{}, err
 	}
 	if recording != nil {
-		f.unrecorded = writeTest(ctx, e, f, s, recordedCall{recording, request, result, plainCaller()})
+		f.unrecorded = writeTest(ctx, e, f, s, recordedCall{recording, request, result, plainCaller(), nil})
 	}
 	if result.Err != nil {
 		err = quiet.tell(ctx, result.Err.Message)

@@ -53,7 +53,7 @@ func (o *runningServer) try(r control.Request) (any, error) {
 				return
 			}
 			if of.Record {
-				t.recording, t.plain = new(tooltest.Recording), plainAs(request.Caller, of.As)
+				t.recording, t.plain, t.names = new(tooltest.Recording), plainAs(request.Caller, of.As), &o.recorded
 			}
 			t.run(ctx, request)
 		}}, nil
@@ -117,9 +117,10 @@ type tried struct {
 	operator identity.Principal
 	cancel   context.CancelCauseFunc // nil before the call begins
 	// recording records the call; nil if the operator wants no test of it. plain is the caller of the
-	// test.
+	// test, and names has its name.
 	recording *tooltest.Recording
 	plain     identity.Caller
+	names     *testNames
 }
 
 // recordedTry is a call from the console that is recorded.
@@ -228,7 +229,7 @@ func (t tried) addTest(ctx context.Context, row *control.TryResult, request call
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, recordPatience, fmt.Errorf("its test takes longer than %s", recordPatience))
 	defer cancel()
-	recorded := recordedCall{t.recording, request, result, t.plain}
+	recorded := recordedCall{t.recording, request, result, t.plain, t.names}
 	test, err := recorded.test(ctx, t.server)
 	if err != nil {
 		row.TestProblem = err.Error()

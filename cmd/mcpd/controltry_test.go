@@ -501,6 +501,9 @@ func TestTry_record(t *testing.T) {
 		t.Errorf("got %s", denied.Test)
 	}
 	keep(denied)
+	if again := recorded(toolCall("add", `{"a":1001,"b":1}`)); !strings.Contains(again.Test, `test "recorded call of add 2"`) {
+		t.Errorf("the files lack the first test, and the second has the same name: %s", again.Test)
+	}
 	for want, of := range map[string]control.TryCall{
 		"larger than 1 MiB":       toolCall("download", `{}`),
 		"shorter than four bytes": toolCall("short", `{"pin":"123"}`),

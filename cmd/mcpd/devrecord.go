@@ -128,7 +128,7 @@ func (d *devSession) callDialog(ctx context.Context, talk *dialog) {
 	d.mu.Unlock()
 	err := errors.New("nothing is served yet: correct the files first")
 	if o != nil {
-		err = d.callOf(ctx, e, talk, o.server)
+		err = d.callOf(ctx, e, talk, o)
 	}
 	switch {
 	case errors.Is(err, errOver), ctx.Err() != nil:
@@ -151,7 +151,8 @@ func (d *dialog) awaitEnter() {
 }
 
 // callOf asks for a call of a server and makes it. It returns [errOver] if the user wants none.
-func (d *devSession) callOf(ctx context.Context, e env, talk *dialog, s *engine.Server) error {
+func (d *devSession) callOf(ctx context.Context, e env, talk *dialog, o *runningServer) error {
+	s := o.server
 	tool, err := askTool(talk, offeredBy(s.Snapshot()).tools)
 	if err != nil {
 		return err
@@ -185,7 +186,7 @@ func (d *devSession) callOf(ctx context.Context, e env, talk *dialog, s *engine.
 	if yes, err := talk.confirm(question); err != nil || !yes {
 		return cmp.Or(err, errOver)
 	}
-	recorded := recordedCall{recording, request, result, plainCaller()}
+	recorded := recordedCall{recording, request, result, plainCaller(), &o.recorded}
 	test, err := recorded.test(ctx, s)
 	if err != nil {
 		return fmt.Errorf("the call was not recorded: %w", err)

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/mcpd/mcpd/call"
@@ -101,6 +102,42 @@ type recordedCall struct {
 	// plain is the caller without what only this machine knows. It is the caller of the test, unless
 	// the test fails with it.
 	plain identity.Caller
+	// names are the names of tests that the files may not have yet; nil if there are none.
+	names *testNames
+}
+
+// testNames names the tests that a server records, so that no two have the same name before the files
+// have them. The nil value knows no names but those of the files.
+type testNames struct {
+	mu   sync.Mutex
+	last map[string]int // the number of the last test of each tool
+}
+
+// next returns a new name for a test of a tool.
+func (n *testNames) next(tool string, files []definition.Test) string {
+	number := 1
+	if n != nil {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		number += n.last[tool]
+	}
+	base := "recorded call of " + tool
+	name := func() string {
+		if number == 1 {
+			return base
+		}
+		return fmt.Sprintf("%s %d", base, number)
+	}
+	for slices.ContainsFunc(files, func(t definition.Test) bool { return t.Name == name() }) {
+		number++
+	}
+	if n != nil {
+		if n.last == nil {
+			n.last = map[string]int{}
+		}
+		n.last[tool] = number
+	}
+	return name()
 }
 
 // recordedTest is the test of a recorded call. The block is formatted. The notes say what the test
@@ -133,11 +170,7 @@ func (r *recordedCall) test(ctx context.Context, s *engine.Server) (recordedTest
 			return recordedTest{}, errors.New("a sensitive value is a boolean or shorter than four bytes, and cannot be found in other texts")
 		}
 	}
-	base := "recorded call of " + r.request.Name
-	name := base
-	for n := 2; slices.ContainsFunc(served.Tests, func(t definition.Test) bool { return t.Name == name }); n++ {
-		name = fmt.Sprintf("%s %d", base, n)
-	}
+	name := r.names.next(r.request.Name, served.Tests)
 	hide := values.redactor(served.Sensitive, s.Inside().Redact, r.recording.Variables())
 	var first []string // failures
 	var until *recordedTest

@@ -41,6 +41,7 @@ type runningServer struct {
 	front   *serve.Front
 	reports *report.Reporter
 
+	recorded    testNames
 	history     recorder
 	detachments detachments
 
