@@ -103,12 +103,21 @@ func (d *devSession) newTypedDialog(in io.Reader) *dialog {
 		io.Writer
 	}{in, d.env.stdout}, "")
 	if d.typedLines == nil {
-		d.typedLines = editor.History
+		d.typedLines = typedLines{editor.History}
 	}
 	editor.History = d.typedLines
 	talk := &dialog{out: editor, dir: d.env.resolve("."), editor: editor}
 	talk.repaint(d.env)
 	return talk
+}
+
+// typedLines keeps the lines that a user has typed, except empty ones.
+type typedLines struct{ term.History }
+
+func (l typedLines) Add(line string) {
+	if strings.TrimSpace(line) != "" {
+		l.History.Add(line)
+	}
 }
 
 // repaint draws the line of a dialog again, for the size of the terminal.
