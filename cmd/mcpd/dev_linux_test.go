@@ -213,6 +213,8 @@ func TestDev_call(t *testing.T) {
 	d.press(t, strings.Repeat("\x1b[A", 5)+"\n") // the name of the first dialog; empty lines are not kept
 	d.await(t, `n \(number, required\)`)
 	d.press(t, "many\n")
+	d.await(t, `/n must be a number, not a string. Keep this answer\? \[y/n\]`)
+	d.press(t, "y\n")
 	d.await(t, "INVALID_INPUT: ")
 	d.await(t, "Record a test that expects the error INVALID_INPUT")
 	d.press(t, "n\n")

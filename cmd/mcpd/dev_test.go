@@ -407,6 +407,28 @@ func TestAskTool_manyTools(t *testing.T) {
 	}
 }
 
+// The schema is checked when a value is typed. Other properties of the object have no part in it.
+func TestAskArguments_invalid(t *testing.T) {
+	t.Parallel()
+	e, err := scenarioEnv(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out lockedBuffer
+	e.stdin, e.stderr = strings.NewReader("7\nn\n3\n\nn\n\ny\n{\"x\":[true]}\ny\n"), &out
+	input := `{"type":"object","$defs":{"s":{"type":"number","maximum":5}},"required":["c","a/b"],"properties":{"a/b":{"$ref":"#/$defs/s"},"c":{"type":"string"},"d":{"properties":{"x":{"items":{"type":"string"}}}}}}`
+	arguments, err := askArguments(newDialog(e), json.RawMessage(input))
+	const want = `{"a/b":3,"d":{"x":[true]}}`
+	if err != nil || string(arguments) != want {
+		t.Errorf("%v, %s, want %s", err, arguments, want)
+	}
+	for _, said := range []string{"/a~1b must be at most 5", "it is required", "/d/x/0 must be a string"} {
+		if !strings.Contains(out.String(), said) {
+			t.Errorf("the dialog lacks %s:\n%s", said, out.String())
+		}
+	}
+}
+
 // The names of properties are only names, whatever characters they have.
 func TestAskArguments_schema(t *testing.T) {
 	t.Parallel()

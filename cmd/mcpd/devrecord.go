@@ -16,6 +16,7 @@ import (
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/language/schema"
 	"github.com/mcpd/mcpd/internal/ops/control"
 	"github.com/mcpd/mcpd/internal/ops/tooltest"
 )
@@ -290,15 +291,17 @@ func completed(typed string, names []string) string {
 }
 
 // askArguments asks for each property of an input schema, and returns the object of the answers. An
-// empty answer leaves a property out.
-func askArguments(talk *dialog, schema json.RawMessage) (json.RawMessage, error) {
+// empty answer leaves a property out. The user may keep an answer that the schema rejects, to see or to
+// record the error.
+func askArguments(talk *dialog, input json.RawMessage) (json.RawMessage, error) {
 	var object struct {
 		Properties json.RawMessage
 		Required   []string
 	}
-	if err := json.Unmarshal(schema, &object); err != nil {
+	if err := json.Unmarshal(input, &object); err != nil {
 		return nil, fmt.Errorf("read the input schema: %w", err)
 	}
+	checked, _ := schema.Compile(input, diag.Range{}, nil) // if it is nil, only the call checks the arguments
 	arguments := map[string]json.RawMessage{}
 	names, properties := inOrder(object.Properties)
 	for i, name := range names {
@@ -311,7 +314,8 @@ func askArguments(talk *dialog, schema json.RawMessage) (json.RawMessage, error)
 		if kind, ok := property.Type.(string); ok {
 			facts = append(facts, kind)
 		}
-		if slices.Contains(object.Required, name) {
+		required := slices.Contains(object.Required, name)
+		if required {
 			facts = append(facts, "required")
 		}
 		about := ""
@@ -327,16 +331,44 @@ func askArguments(talk *dialog, schema json.RawMessage) (json.RawMessage, error)
 			if err != nil {
 				return nil, err
 			}
-			if strings.TrimSpace(typed) == "" {
-				break
+			var value json.RawMessage
+			problem := ""
+			switch empty := strings.TrimSpace(typed) == ""; {
+			case empty && required:
+				problem = "it is required"
+			case !empty:
+				if value, err = argument(typed, property.Type); err != nil {
+					talk.say("  not valid JSON: %s\n", err)
+					continue
+				}
+				problem = violationsOf(checked, name, value)
 			}
-			value, err := argument(typed, property.Type)
-			if err == nil {
+			if problem != "" {
+				keep, err := talk.confirm(fmt.Sprintf("  %s. Keep this answer?", shown(problem)))
+				if err != nil {
+					return nil, err
+				}
+				if !keep {
+					continue
+				}
+			}
+			if value != nil {
 				arguments[name] = value
-				break
 			}
-			talk.say("  not valid JSON: %s\n", err)
+			break
 		}
 	}
 	return json.Marshal(arguments)
+}
+
+// violationsOf says why a schema rejects the value of a property, or returns "".
+func violationsOf(s *schema.Schema, name string, value json.RawMessage) string {
+	object, err := json.Marshal(map[string]json.RawMessage{name: value})
+	if s == nil || err != nil {
+		return ""
+	}
+	at := "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+	return schema.FormatViolations(slices.DeleteFunc(s.Validate(object), func(v schema.Violation) bool {
+		return v.Path != at && !strings.HasPrefix(v.Path, at+"/")
+	}))
 }
