@@ -370,6 +370,8 @@ func (f *openAPIFlags) finish(e env, merged openapi.Merged, changes []privdiff.C
 		switch {
 		case kept.New == "":
 			what += "; the document no longer has it"
+		case kept.Changed && kept.Seen:
+			what += "; the document changed it too, as an earlier import showed"
 		case kept.Changed:
 			what += "; the document changed it too:\n" + kept.Diff()
 		}
@@ -379,7 +381,10 @@ func (f *openAPIFlags) finish(e env, merged openapi.Merged, changes []privdiff.C
 		_, err := fmt.Fprintf(e.stdout, "nothing changes: %s\n", sanitize(tools.path))
 		return err
 	}
-	if err := (&diffFlags{}).print(e, changes); err != nil {
+	question := "Write the files?"
+	if onlyNotes := merged.Noted > 0 && len(merged.Added)+len(merged.Updated)+len(merged.Removed) == 0 && !config.changed(); onlyNotes {
+		question = "Update the comments above the edited blocks, so that a later import does not print these differences again?"
+	} else if err := (&diffFlags{}).print(e, changes); err != nil {
 		return err
 	}
 	for _, line := range secrets {
@@ -398,7 +403,7 @@ func (f *openAPIFlags) finish(e env, merged openapi.Merged, changes []privdiff.C
 		return err
 	}
 	// A document may change what a tool says and where it sends, without more permissions.
-	if err := f.confirm(e, "Write the files?"); err != nil {
+	if err := f.confirm(e, question); err != nil {
 		return err
 	}
 	if err := writeAll(e, config, tools); err != nil {

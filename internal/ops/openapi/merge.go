@@ -19,6 +19,9 @@ type Merged struct {
 	Added, Updated, Removed []string
 	Kept                    []Kept
 	Unchanged               int
+	// Noted counts the blocks that stay, and whose marker changes: it notes the difference that the
+	// author has now seen, or that an edited block equals a new import.
+	Noted int
 }
 
 // Kept is a block that was edited since its import.
@@ -29,6 +32,8 @@ type Kept struct {
 	Old, New string
 	// Changed means that the document changed too.
 	Changed bool
+	// Seen means that an earlier import showed this change.
+	Seen bool
 }
 
 // Diff shows how a new import of the block differs from it.
@@ -45,9 +50,11 @@ const heading = `# Imported by mcpd import openapi. You can edit these blocks: a
 # blocks without an edit. To leave out a block for good, delete it, but not the comment above it.
 `
 
-// marker is the comment above a generated block. Operations have no line ends and no spaces.
+// marker is the comment above a generated block. Operations have no line ends and no spaces. sha256 is
+// the digest of the block as it was written. seen is the digest of the last new import whose
+// difference from an edited block was shown; any other value counts as not shown.
 var (
-	marker = regexp.MustCompile(`^# mcpd import: (tool|test) ([A-Z]+ /\S*) sha256=([0-9a-f]{16})$`)
+	marker = regexp.MustCompile(`^# mcpd import: (tool|test) ([A-Z]+ /\S*) sha256=([0-9a-f]{16})(?: seen=(\S*))?$`)
 	ofTool = regexp.MustCompile(`^tool "([A-Za-z0-9_.-]+)" \{`)
 )
 
@@ -63,11 +70,22 @@ func marked(kind, key, text string) string {
 // part is a part of a file: a generated block, or other text.
 type part struct {
 	kind, key, digest string // empty for other text
+	seen              string
 	mark, text        string
 }
 
 // intact reports whether a generated block was not edited.
 func (p *part) intact() bool { return digest(p.text) == p.digest }
+
+// markSeen notes in the marker that the difference from a new import was shown. It reports whether the
+// marker changes.
+func (p *part) markSeen(text string) bool {
+	before := p.mark
+	line := strings.TrimRight(p.mark, "\r\n")
+	p.seen = digest(text)
+	p.mark = fmt.Sprintf("# mcpd import: %s %s sha256=%s seen=%s", p.kind, p.key, p.digest, p.seen) + p.mark[len(line):]
+	return p.mark != before
+}
 
 // split splits a file into generated blocks and other text, which together are the file. A generated
 // block has a marker above it. It ends with the line of its last brace, or before the next marker. A
@@ -108,7 +126,7 @@ func split(file string) (parts []part) {
 		if strings.TrimSpace(file[begin:afterLine(file, begin)]) == "" {
 			end = begin
 		}
-		parts = append(parts, part{kind: m[1], key: m[2], digest: m[3], mark: file[starts[i]:begin], text: file[begin:end]})
+		parts = append(parts, part{kind: m[1], key: m[2], digest: m[3], seen: m[4], mark: file[starts[i]:begin], text: file[begin:end]})
 		rest = end
 	}
 	other(len(file))
@@ -196,9 +214,10 @@ type merger struct {
 	out       Merged
 }
 
-// edited records the tools that were edited.
+// edited records the tools that were edited, and differ from a new import.
 func (m *merger) edited(p *part) {
-	if p.kind == "tool" && !p.intact() {
+	t := m.tools[p.key]
+	if p.kind == "tool" && !p.intact() && (p.text == "" || p.text != t.Text) {
 		if m.keptTools == nil {
 			m.keptTools = map[string]bool{}
 		}
@@ -225,10 +244,13 @@ func (m *merger) part(p *part) {
 	case !generated && m.all[p.key], p.intact() && text == p.text:
 		m.out.Unchanged++
 	case p.text == "": // deleted by the author
+	case text == p.text: // edited until it equals a new import
+		m.text.WriteString(marked(p.kind, p.key, text))
+		m.out.Unchanged++
+		m.out.Noted++
+		return
 	case !p.intact() || m.keptTools[p.key]:
-		if changed := digest(text) != p.digest; changed || !p.intact() {
-			m.out.Kept = append(m.out.Kept, Kept{Block: name, Old: p.text, New: text, Changed: changed})
-		}
+		m.keep(p, Kept{Block: name, Old: p.text, New: text, Changed: digest(text) != p.digest, Seen: digest(text) == p.seen})
 	case text == "":
 		m.out.Removed = append(m.out.Removed, name)
 		return
@@ -238,4 +260,14 @@ func (m *merger) part(p *part) {
 		return
 	}
 	m.text.WriteString(p.mark + p.text)
+}
+
+// keep keeps a block that was edited, or whose tool was.
+func (m *merger) keep(p *part, k Kept) {
+	if k.Changed || !p.intact() {
+		m.out.Kept = append(m.out.Kept, k)
+	}
+	if k.Changed && k.New != "" && p.markSeen(k.New) {
+		m.out.Noted++
+	}
 }

@@ -501,6 +501,55 @@ func TestMerge(t *testing.T) {
 	}
 }
 
+// An import shows how the document differs from an edited block until the author has seen it, and again
+// after each change of the document. A marker with another digest counts as not seen.
+func TestMerge_differenceSeen(t *testing.T) {
+	summary := func(text string) *Generated {
+		return generate(t, document(func(_, o map[string]any) { o["summary"] = text }), Options{})
+	}
+	first := strings.Replace(Merge("", summary("First")).Text, `"First"`, `"Mine"`, 1)
+	if m := Merge(first, summary("First")); m.Text != first || m.Noted != 0 || len(m.Kept) != 1 || m.Kept[0].Changed {
+		t.Errorf("an edit alone changes the file: %+v", m)
+	}
+	shown := Merge(first, summary("Second"))
+	if len(shown.Kept) != 1 || !shown.Kept[0].Changed || shown.Kept[0].Seen || shown.Noted != 1 || !strings.Contains(shown.Text, `"Mine"`) {
+		t.Fatalf("the difference is not shown: %+v", shown)
+	}
+	for name, row := range map[string]struct {
+		file    string
+		summary string
+		seen    bool
+		noted   int
+	}{
+		"same document":  {shown.Text, "Second", true, 0},
+		"edited again":   {strings.Replace(shown.Text, "Mine", "Mine too", 1), "Second", true, 0},
+		"document again": {shown.Text, "Third", false, 1},
+		"line ends":      {strings.ReplaceAll(shown.Text, "\n", "\r\n"), "Second", true, 0},
+		"missing digest": {regexp.MustCompile(` seen=\S+`).ReplaceAllString(shown.Text, ""), "Second", false, 1},
+		"empty digest":   {regexp.MustCompile(`seen=\S+`).ReplaceAllString(shown.Text, "seen="), "Second", false, 1},
+		"other digest":   {regexp.MustCompile(`seen=\S+`).ReplaceAllString(shown.Text, "seen=0000000000000000"), "Second", false, 1},
+		"hostile digest": {regexp.MustCompile(`seen=\S+`).ReplaceAllString(shown.Text, "seen=seen=\x1b[2J${x}/*"), "Second", false, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := Merge(row.file, summary(row.summary))
+			i := slices.IndexFunc(m.Kept, func(k Kept) bool { return strings.HasPrefix(k.Block, "tool ") })
+			if i < 0 || !m.Kept[i].Changed || m.Kept[i].Seen != row.seen || m.Noted != row.noted {
+				t.Fatalf("%d noted, %+v", m.Noted, m.Kept)
+			}
+			if again := Merge(m.Text, summary(row.summary)); again.Text != m.Text || again.Noted != 0 || !again.Kept[i].Seen || len(again.Added) > 0 {
+				t.Errorf("the difference is shown again: %+v", again)
+			}
+		})
+	}
+	equal := Merge(strings.Replace(shown.Text, "Mine", "Second", 1), summary("Second"))
+	if len(equal.Kept) != 0 || equal.Noted != 1 || equal.Text != Merge("", summary("Second")).Text {
+		t.Errorf("a block that equals a new import stays edited: %+v", equal)
+	}
+	if m := Merge(equal.Text, summary("Third")); !slices.Equal(m.Updated, []string{"tool of GET /pets/{id}"}) {
+		t.Errorf("a block without an edit is not updated: %+v", m)
+	}
+}
+
 // A block that the author deleted does not come back as long as its marker stays.
 func TestMerge_deletedBlock(t *testing.T) {
 	g := generate(t, document(func(_, _ map[string]any) {}), Options{})
