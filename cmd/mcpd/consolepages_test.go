@@ -145,8 +145,13 @@ func TestConsoleListener_rights(t *testing.T) {
 		}
 	}
 	for name, b := range map[string]*signedIn{"ada": ada, "cy": cy, "bob": bob} { // an edit may read files
-		if status, text := b.submit("/console/policies/replay", url.Values{"file": {"mcpd.hcl"}, "text": {""}}); !strings.Contains(text, "only for the user of the server") {
+		if status, text := b.submit("/console/policies/replay", url.Values{"file": {"mcpd.hcl"}, "text": {""}}); !strings.Contains(text, "on the machine of the server") || strings.Contains(text, "edit-text") {
 			t.Errorf("%s replays an edit: %d %s", name, status, text)
+		}
+	}
+	for _, action := range []control.Action{control.Replay, control.PolicyFiles} {
+		if err := (pageBackend{}).authorize(t.Context(), control.Request{Action: action}); err == nil || !strings.Contains(err.Error(), "only for the user of the server") {
+			t.Errorf("%s for a caller of the listener: %v", action, err)
 		}
 	}
 	if calls := a.records(t, `"pay"`); len(calls) != 0 {

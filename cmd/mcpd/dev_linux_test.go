@@ -297,7 +297,7 @@ func TestDev_console(t *testing.T) {
 	for range 2 {
 		address := before
 		for address == before { // the view may show it again
-			address = d.await(t, `http://127.0.0.1:[0-9]+/[-_0-9A-Za-z]{22}/\?token=[-_0-9A-Za-z]{22}`)
+			address = d.await(t, `http://127.0.0.1:[0-9]+/[-_0-9A-Za-z]{26}/\?token=[-_0-9A-Za-z]{26}`)
 		}
 		before = address
 		var page []byte
