@@ -20,6 +20,8 @@ packages=(
   @modelcontextprotocol/server-memory@2026.8.31
   typescript@7.0.2
   axe-core@4.14.1
+  eslint@10.15.0
+  @eslint/js@10.0.1
 )
 
 # step NAME COMMAND...: runs a step, prints its duration, and exits if it fails.
@@ -46,7 +48,7 @@ retry() {
 }
 
 # install_node DIR: installs Node, the conformance suite, the TypeScript SDK, the
-# Inspector, the reference servers, the TypeScript compiler and axe-core.
+# Inspector, the reference servers, the TypeScript compiler, axe-core and ESLint.
 install_node() {
   local package file missing=()
   for package in "${packages[@]}"; do
