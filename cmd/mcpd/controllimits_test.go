@@ -76,3 +76,32 @@ func TestLimits_keysInUse(t *testing.T) {
 		t.Errorf("got %s", text)
 	}
 }
+
+// A response has the limits that are nearest to their bound, and the keys with the largest share.
+func TestLimits_bounds(t *testing.T) {
+	t.Parallel()
+	var config strings.Builder
+	for i := range maxLimitUses {
+		fmt.Fprintf(&config, "limit \"unused%d\" {\n  tools       = [\"ask\"]\n  concurrency = 2\n}\n", i)
+	}
+	config.WriteString("limit \"busy\" {\n  tools = [\"add\"]\n  key   = \"principal.id\"\n  rate  = \"10/h\"\n  burst = 10\n}\n")
+	a := startControlled(t, config.String())
+	for i := range maxKeyUses + 2 {
+		for range 1 + i/(maxKeyUses+1) { // the last one calls twice
+			call := toolCall("add", `{"a":1,"b":2}`)
+			call.Principal = &identity.Principal{ID: fmt.Sprintf("p%d", i), Kind: identity.KindToken, Issuer: "https://idp.example.com"}
+			if result, _ := a.result(t, call); result.Code != "" {
+				t.Fatalf("call of %s: %+v", call.Principal.ID, result)
+			}
+		}
+	}
+	var got []control.LimitUse
+	a.must(t, control.Limits, nil, &got)
+	busy := slices.IndexFunc(got, func(u control.LimitUse) bool { return u.Limit == "busy" })
+	if len(got) != maxLimitUses || busy < 0 || busy > 1 { // another limit is in use, too
+		t.Fatalf("%d limits, busy at %d", len(got), busy)
+	}
+	if most := got[busy].Most; got[busy].Keys != maxKeyUses+2 || len(most) != maxKeyUses || most[0].Key != fmt.Sprintf("p%d", maxKeyUses+1) {
+		t.Errorf("%d keys, most %+v", got[busy].Keys, most)
+	}
+}
