@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -53,7 +54,9 @@ func newConsoleListener(t *testing.T) (a *controlledServer, ada, cy, bob *signed
 		keys[name] = strings.TrimSpace(out)
 	}
 	config := strings.Replace(consoleConfig, `"keys.json"`, `"`+filepath.ToSlash(filepath.Join(folder, "keys.json"))+`"`, 1)
-	a = startControlled(t, config)
+	a = startControlled(t, config, func(dir string) {
+		save(t, filepath.Join(dir, "tools.d", "plan.hcl"), "prompt \"plan\" {\n  argument \"depth\" { values = [\"short\", \"thorough\"] }\n  message \"user\" { text = \"Plan\" }\n}\n")
+	})
 	browsers := map[string]*signedIn{}
 	for name, key := range keys {
 		jar, err := cookiejar.New(nil)
@@ -181,6 +184,57 @@ func TestConsoleListener_rights(t *testing.T) {
 	}
 	if events := a.records(t, "console.impersonated"); len(events) != 1 || events[0]["attributes"].(map[string]any)["operator"] != "ada" {
 		t.Errorf("events: %v", events)
+	}
+}
+
+// TestConsoleListener_completion: a completion is a call, which the caller makes as itself.
+func TestConsoleListener_completion(t *testing.T) {
+	t.Parallel()
+	a, _, cy, bob := newConsoleListener(t)
+	const path = "/console/item/complete?kind=prompt&address=plan&argument=depth"
+	if _, options := bob.submit(path, url.Values{"arg/depth": {"s"}}); options != "" {
+		t.Errorf("who may only look gets %s", options)
+	}
+	if status, options := cy.submit(path, url.Values{"arg/depth": {"s"}}); status != http.StatusOK || options != `<option value="short"></option>` {
+		t.Errorf("an operator gets %d %s", status, options)
+	}
+	calls := a.records(t, `"plan"`)
+	if len(calls) == 0 {
+		t.Error("no record of the completion")
+	}
+	for _, r := range calls {
+		if text, _ := json.Marshal(r); !strings.Contains(string(text), `"cy"`) || strings.Contains(string(text), `"bob"`) {
+			t.Errorf("a completion of another caller: %s", text)
+		}
+	}
+}
+
+// TestConsoleListener_crossOrigin: a form of another site is refused, even with the token of the session.
+func TestConsoleListener_crossOrigin(t *testing.T) {
+	t.Parallel()
+	a, ada, _, _ := newConsoleListener(t)
+	_, page := ada.get("/console/")
+	token := csrfField.FindStringSubmatch(page)
+	if token == nil {
+		t.Fatalf("no token in %s", page)
+	}
+	const pay = "/console/item/try?kind=tool&address=pay"
+	for name, header := range map[string]http.Header{
+		"other site": {"Origin": {"https://attacker.example"}}, "other port": {"Origin": {"http://127.0.0.1:1"}}, "opaque origin": {"Origin": {"null"}}, "no origin": {},
+		"cross-site fetch": {"Origin": {a.url}, "Sec-Fetch-Site": {"cross-site"}},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, ada.address(pay), strings.NewReader(url.Values{"csrf": {token[1]}, "as": {"self"}}.Encode()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header = header
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		if status, text := ada.send(r); status != http.StatusForbidden {
+			t.Errorf("%s: %d %s", name, status, text)
+		}
+	}
+	if calls := a.records(t, `"pay"`); len(calls) != 0 {
+		t.Errorf("calls: %v", calls)
 	}
 }
 
