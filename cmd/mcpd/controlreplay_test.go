@@ -150,6 +150,42 @@ func TestReplay_bounds(t *testing.T) {
 	}
 }
 
+// A replay reads at most the last 64 MiB of the log.
+func TestReplay_maxBytes(t *testing.T) {
+	t.Parallel()
+	a := startControlled(t, controlAudit)
+	_, _ = a.result(t, toolCall("twice", `{"n":2}`))
+	var all control.AuditResult
+	a.must(t, control.Audit, nil, &all)
+	logs, err := filepath.Glob(filepath.Join(a.dir, "audit", "*.jsonl"))
+	if err != nil || len(logs) != 1 {
+		t.Fatal(logs, err)
+	}
+	text, err := os.ReadFile(logs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := ""
+	for l := range strings.Lines(string(text)) {
+		if strings.Contains(l, `"twice"`) && strings.Contains(l, `"outcome"`) {
+			line = l
+		}
+	}
+	log, err := os.OpenFile(logs[0], os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	// The hole is one invalid line, and takes no space on the disk.
+	if _, err := log.WriteAt([]byte("\n"+line), int64(len(text))+auditBytes+1<<20); err != nil || line == "" {
+		t.Fatalf("%v: %q", err, line)
+	}
+	got := a.edited(t, "reason = \"only leads pay\"", "reason = \"ask a lead\"")
+	if got.Counts == nil || got.Counts.Calls != 1 || !got.Truncated || len(all.Calls) == 0 {
+		t.Errorf("%+v, %+v, %s", got, got.Counts, got.Problem)
+	}
+}
+
 func TestReplay_diagnostics(t *testing.T) {
 	t.Parallel()
 	a := startControlled(t, "")
