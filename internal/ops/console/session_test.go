@@ -137,6 +137,20 @@ func TestConsole_token(t *testing.T) {
 			t.Errorf("the new token: status %d", status)
 		}
 	})
+	t.Run("used by another browser", func(t *testing.T) {
+		t.Parallel()
+		b := browse(t, newFake()).signIn()
+		path := strings.TrimPrefix(b.console.NewToken(), b.console.base)
+		if status, _ := b.get("/"); status != http.StatusOK {
+			t.Errorf("before the token is used: status %d", status)
+		}
+		if got := b.send("GET", path, "", map[string]string{"No-Cookie": "1"}); got.StatusCode != http.StatusSeeOther {
+			t.Errorf("the new token: status %d", got.StatusCode)
+		}
+		if status, _ := b.get("/"); status != http.StatusUnauthorized {
+			t.Errorf("the old session: status %d", status)
+		}
+	})
 	t.Run("none", func(t *testing.T) {
 		t.Parallel()
 		b := browse(t, newFake())
