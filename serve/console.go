@@ -19,14 +19,14 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
-// ConsolePath is the path of the console of a listener. The paths of its pages begin with it.
+// ConsolePath is the path of the console of a listener. The paths of its pages start with it.
 const ConsolePath = "/console/"
 
 // Console has the pages that a console block in mcpd.hcl serves at [ConsolePath].
 type Console interface {
-	// Open returns the pages for a caller who has signed in. Each caller has pages of its own, so
-	// that none reaches what another one did. The pages check the origin of each POST and a token in
-	// its form. Close is called when the session ends.
+	// Open returns the pages for a caller who has signed in. Each caller has separate pages, so that
+	// no caller sees what another one did. The front checks the origin of each POST, and the pages
+	// check a token in its form. Close is called when the session ends.
 	Open(Operator) (ConsolePages, error)
 	// SignIn answers a caller who has not signed in, with a form that posts the member credential to
 	// its own address. It also serves what that page loads. problem is empty at first.
@@ -206,7 +206,7 @@ func (s *consoleSessions) allowed(ctx context.Context, p identity.Principal) boo
 // errConsoleEnded ends the requests of a session without access.
 var errConsoleEnded = errors.New("the session of the console has ended")
 
-// serve serves a request until the caller has access no more: live pages stay open for long.
+// serve serves a request, and ends it when the caller loses access: live pages stay open for long.
 func (s *consoleSessions) serve(w http.ResponseWriter, r *http.Request, session *consoleSession, access *authn.Access) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	var watching sync.WaitGroup
@@ -243,7 +243,7 @@ func postedCredential(w http.ResponseWriter, r *http.Request) string {
 	return strings.TrimSpace(r.PostForm.Get("credential"))
 }
 
-// begin begins a session and sets its cookie.
+// begin starts a session and sets its cookie.
 func (s *consoleSessions) begin(w http.ResponseWriter, r *http.Request, p identity.Principal, credential string) (*consoleSession, error) {
 	id := rand.Text()
 	cookie := http.Cookie{Name: consoleCookie(r), Value: id, MaxAge: int(consoleLifetime.Seconds()), HttpOnly: true, SameSite: http.SameSiteStrictMode}

@@ -141,7 +141,7 @@ func (b consoleBackend) Do(ctx context.Context, r control.Request, into any) err
 	return control.Do(ctx, b.socket, r, into)
 }
 
-// Open begins a stream of the server.
+// Open starts a stream of the server.
 func (b consoleBackend) Open(ctx context.Context, r control.Request) (console.Stream, error) {
 	var begun any
 	conn, err := control.Open(ctx, b.socket, r, &begun)

@@ -123,7 +123,7 @@ func (b pageBackend) answer(ctx context.Context, r control.Request) (context.Con
 }
 
 // processBackend is a [console.Backend] in the process of the server. answer returns the result of a
-// request, and the context of the stream that it may begin.
+// request, and the context of the stream that it may start.
 type processBackend struct {
 	answer func(context.Context, control.Request) (context.Context, any, error)
 }
@@ -149,7 +149,7 @@ func (b processBackend) Open(ctx context.Context, r control.Request) (console.St
 	}
 	stream, ok := result.(control.Stream)
 	if !ok {
-		return nil, fmt.Errorf("%s begins no stream", r.Action)
+		return nil, fmt.Errorf("%s starts no stream", r.Action)
 	}
 	return stream.Pipe(ctx), nil
 }

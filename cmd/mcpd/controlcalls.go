@@ -32,7 +32,7 @@ func checkQuery(q *control.CallQuery) error {
 	return nil
 }
 
-// watchCalls begins a stream of calls: the recent ones, and then each one that ends.
+// watchCalls starts a stream of calls: the recent ones, and then each one that ends.
 func (o *runningServer) watchCalls(q control.CallQuery) (any, error) {
 	if err := checkQuery(&q); err != nil {
 		return nil, err

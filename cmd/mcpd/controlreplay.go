@@ -124,7 +124,7 @@ func (o *runningServer) editedText(edit control.PolicyEdit) ([]byte, error) {
 	case !ok:
 		return nil, fmt.Errorf("%s is too large to edit here", edit.File)
 	case edit.Revision != "" && edit.Revision != serving.Revision:
-		return nil, errors.New("the server serves another revision meanwhile; start again with its text")
+		return nil, errors.New("the server now serves another revision; start again with its text")
 	case edit.Revision == "" && !bytes.Equal(content, shown):
 		return nil, fmt.Errorf("the text of %s has masked literals; send the revision whose text was edited", edit.File)
 	}

@@ -266,7 +266,7 @@ func TestReplay_rejectedEdits(t *testing.T) {
 		`no policies in a file "tools.d/other.hcl"`: edit("tools.d/other.hcl", "", ""),
 		`no policies in a file "../secret"`:         edit("../secret", "", ""),
 		`no policies in a file ""`:                  edit("", "", ""),
-		"serves another revision":                   edit("tools.d/tools.hcl", file.Text, "0123"),
+		"now serves another revision":               edit("tools.d/tools.hcl", file.Text, "0123"),
 		"has masked literals; send the revision":    edit("tools.d/tools.hcl", file.Text, ""),
 		"spans a masked literal":                    edit("tools.d/tools.hcl", strings.Replace(strings.Replace(file.Text, "Adds two", "Adds 2", 1), leadsOnly, "true", 1), file.Revision),
 		"text has the wrong type":                   map[string]any{"file": "mcpd.hcl", "text": 1},

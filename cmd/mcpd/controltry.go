@@ -22,7 +22,7 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// try begins a call from the console.
+// try starts a call from the console.
 func (o *runningServer) try(r control.Request) (any, error) {
 	return withParams(r, func(of control.TryCall) (any, error) {
 		kind, err := kindOf(of.ItemName)
@@ -39,7 +39,7 @@ func (o *runningServer) try(r control.Request) (any, error) {
 		if of.Record && !isRecordable(o.server, of.ItemName) {
 			return nil, errors.New("only calls of tools that a file defines can be recorded")
 		}
-		// The user of the connection is known when the stream begins; it has no part in these errors.
+		// The user of the connection is known when the stream starts, and these errors do not depend on it.
 		if _, err := callerAs(identity.Anonymous(), of.As); err != nil {
 			return nil, err
 		}
@@ -115,7 +115,7 @@ type tried struct {
 	server   *engine.Server
 	conn     *control.Conn
 	operator identity.Principal
-	cancel   context.CancelCauseFunc // nil before the call begins
+	cancel   context.CancelCauseFunc // nil before the call starts
 	// recording records the call; nil if the operator wants no test of it. plain is the caller of the
 	// test, and names has its name.
 	recording *tooltest.Recording

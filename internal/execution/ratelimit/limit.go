@@ -165,8 +165,8 @@ type Usage struct {
 	Rate, Concurrency []KeyShare
 }
 
-// KeyShare is the share of a bound that a key uses, from 0 to 1. Rest stands for all keys that have no
-// counter of their own.
+// KeyShare is the share of a bound that a key uses, from 0 to 1. Rest stands for all keys without a
+// separate counter.
 type KeyShare struct {
 	Key   string
 	Rest  bool

@@ -50,7 +50,7 @@ type Stream interface {
 type Options struct {
 	// Base is the path that all paths start with, such as /console, for pages on a listener that
 	// has authenticated the caller and checked the host and the origin. Then Hosts has no meaning,
-	// and there is one session: that of the caller. Empty is for a console on a port of its own,
+	// and there is one session: that of the caller. Empty is for a console on its own port,
 	// whose base is a secret: see [Console.NewToken].
 	Base string
 	// SignOut ends the session of a caller of the listener.

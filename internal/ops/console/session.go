@@ -37,7 +37,7 @@ type oneTimeToken struct {
 	until time.Time
 }
 
-// take reports whether text is the token, which is valid no more if it is.
+// take reports whether text is the token. If it is, the token is used up.
 func (t *oneTimeToken) take(text string, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,7 +15,7 @@
 // The actions of the console and their results are in actions.go; for other actions, the caller
 // of the package defines the content of the result. A failed request gets the response
 // {"control":1,"error":"…"}. After the response to attach, try or calls, the connection
-// carries another protocol ([Stream], [Open]), and takes no more requests of this one.
+// carries another protocol ([Stream], [Open]), and accepts no further request of this one.
 // For try and calls, that is lines of JSON: [Conn.Send], [Conn.Receive].
 //
 // The socket is for one user: its mode is 0600, and no other user can write in its

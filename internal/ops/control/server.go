@@ -175,9 +175,9 @@ func (s *Server) admit(conn net.Conn) (room chan struct{}) {
 	}
 }
 
-// serve answers the request of one connection, which it then counts in its room no longer. If
-// the connection switches to another protocol, it counts it as one of s.streams and returns
-// the function that serves it. A disconnect is not an error, but cancels the request.
+// serve answers the request of one connection, and then frees its slot in room. If the connection
+// switches to another protocol, it takes a slot of s.streams instead, and serve returns the function
+// that serves it. A disconnect is not an error, but cancels the request.
 func (s *Server) serve(ctx context.Context, cancel context.CancelCauseFunc, conn net.Conn, room chan struct{}, answer Handler) (stream func()) {
 	defer func() { <-room }()
 	_ = conn.SetReadDeadline(time.Now().Add(ioTimeout))
