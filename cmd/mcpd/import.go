@@ -21,6 +21,7 @@ import (
 	"github.com/mcpd/mcpd/internal/language/privdiff"
 	"github.com/mcpd/mcpd/internal/ops/openapi"
 	"github.com/mcpd/mcpd/internal/ops/openapi/spec"
+	"github.com/mcpd/mcpd/internal/ops/tooltest"
 )
 
 func newImport(e env) *cobra.Command {
@@ -152,18 +153,32 @@ func (f *importFlags) overlaid(e env, o engine.Options, files ...candidate) (*en
 	return f.files.open(e, o)
 }
 
-// definitions loads files and returns what they define.
-func (f *importFlags) definitions(ctx context.Context, e env, files ...candidate) (privdiff.Snapshot, error) {
+// definitions loads files and returns what they define. If they have errors, it returns the error of
+// explain, or prints them if explain returns nil.
+func (f *importFlags) definitions(ctx context.Context, e env, explain func(diag.List) error, files ...candidate) (privdiff.Snapshot, error) {
 	s, err := f.overlaid(e, engine.Options{Mode: engine.Offline}, files...)
 	if err != nil {
 		return privdiff.Snapshot{}, err
 	}
 	defer s.Close(ctx)
-	if err := f.files.load(ctx, e, s, false); err != nil {
+	report, err := s.Load(ctx)
+	if err != nil {
+		if why := explain(report.Problems); why != nil {
+			return privdiff.Snapshot{}, why
+		}
+	}
+	if printErr := printProblems(e, report); printErr != nil {
+		return privdiff.Snapshot{}, printErr
+	}
+	printUpstreams(e, s.Status())
+	if err := loadError(report, f.files.config, err); err != nil {
 		return privdiff.Snapshot{}, err
 	}
 	return s.Snapshot().Inside().Definitions(), nil
 }
+
+// unexplained prints the errors of files.
+func unexplained(diag.List) error { return nil }
 
 // openAPIFlags holds the flags of import openapi.
 type openAPIFlags struct {
@@ -223,7 +238,7 @@ func (f *openAPIFlags) run(ctx context.Context, e env, source string) error {
 	if err != nil {
 		return err
 	}
-	was, err := f.definitions(ctx, e, tools, config)
+	was, err := f.definitions(ctx, e, unexplained, tools, config)
 	if err != nil {
 		return err
 	}
@@ -249,11 +264,90 @@ func (f *openAPIFlags) run(ctx context.Context, e env, source string) error {
 	}
 	tools.after = []byte(merged.Text)
 	config.after = append(config.after, missingSecrets(was, generated.Secrets, len(config.before) > 0)...)
-	is, err := f.definitions(ctx, e, tools, config)
+	removed := removal{was: was, path: filepath.ToSlash(filepath.Clean(tools.path)), text: merged.Text, earlier: f.options.Earlier}
+	explain := func(problems diag.List) error { return removed.explain(e, problems) }
+	is, err := f.definitions(ctx, e, explain, tools, config)
 	if err != nil {
-		return err
+		return nothingWritten(err)
 	}
 	return f.finish(e, merged, privdiff.Compare(was, is), secretLines(was, is, generated.Secrets), tools, config)
+}
+
+// removal explains errors that come from the removal of tools which other blocks name.
+type removal struct {
+	was     privdiff.Snapshot
+	path    string                         // of the imported file
+	text    string                         // the imported file after the import
+	earlier map[string]openapi.EarlierTool // in this file before the import
+}
+
+// explain prints the blocks that name removed tools, with their positions on disk. It returns nil
+// if the files have other errors, too.
+func (r *removal) explain(e env, problems diag.List) error {
+	removed, left := map[string]string{}, openapi.Earlier(r.text)
+	for key, tool := range r.earlier {
+		if tool.Name != "" && left[key].Name == "" {
+			removed[tool.Name] = key
+		}
+	}
+	var lines []string
+	r.eachName(func(block, name string, where diag.Range) {
+		if key := removed[name]; key != "" {
+			lines = append(lines, fmt.Sprintf("%s: %s names tool %q, and the document no longer has %s", where, block, name, key))
+		}
+	})
+	mistakes := slices.DeleteFunc(slices.Clone(problems), func(p diag.Diagnostic) bool { return p.Severity != diag.Error })
+	if len(mistakes) != len(lines) || slices.ContainsFunc(mistakes, func(p diag.Diagnostic) bool { return p.Code != "unknown-tool" }) {
+		return nil
+	}
+	slices.Sort(lines)
+	for _, line := range lines {
+		fmt.Fprintln(e.stderr, sanitize(line))
+	}
+	return findingsError("the import would remove tools that other blocks name; remove these names, or edit the tools to keep them, and import again")
+}
+
+// eachName calls do with each name of a tool in a block that stays.
+func (r *removal) eachName(do func(block, name string, where diag.Range)) {
+	targets := func(kind, block string, t definition.Targets) {
+		for _, name := range t.Tools {
+			do(fmt.Sprintf("%s %q", kind, block), name.Text, name.Range)
+		}
+	}
+	rules := func(policies []definition.Policy, limits []definition.Limit, hooks []definition.Hook) {
+		for i := range policies {
+			targets("policy", policies[i].Name, policies[i].Targets)
+		}
+		for i := range limits {
+			targets("limit", limits[i].Name, limits[i].Targets)
+		}
+		for i := range hooks {
+			targets("hook", hooks[i].Name, hooks[i].Targets)
+		}
+	}
+	rules(r.was.Config.Policies, r.was.Config.RateLimits, r.was.Config.Hooks)
+	for _, f := range r.was.Files {
+		rules(f.Policies, f.Limits, f.Hooks)
+		for i := range f.Tools {
+			for _, name := range f.Tools[i].Grant.Call {
+				do(fmt.Sprintf("tool %q", f.Tools[i].Name), name, f.Tools[i].GrantRanges["tools."+name])
+			}
+		}
+		for i := range f.Tests {
+			t := &f.Tests[i]
+			if t.TargetRange.File != r.path || strings.Contains(r.text, "test "+tooltest.QuoteHCL(t.Name)+" {") {
+				do(fmt.Sprintf("test %q", t.Name), t.Tool, t.TargetRange)
+			}
+		}
+	}
+}
+
+// nothingWritten says in an error that the import has written no file.
+func nothingWritten(err error) error {
+	if exit := (*exitError)(nil); errors.As(err, &exit) {
+		return &exitError{code: exit.code, text: "nothing was written: " + exit.text, cause: err}
+	}
+	return err
 }
 
 // maxToolFile is the maximum size of a tool file.

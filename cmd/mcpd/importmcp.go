@@ -55,7 +55,7 @@ func (f *mcpFlags) run(ctx context.Context, e env, args []string) error {
 	if err != nil {
 		return err
 	}
-	was, err := f.definitions(ctx, e, config)
+	was, err := f.definitions(ctx, e, unexplained, config)
 	if err != nil {
 		return err
 	}
