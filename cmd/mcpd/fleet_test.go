@@ -89,7 +89,7 @@ func TestStatusFleet_threeServers(t *testing.T) {
 		t.Skip("SKIPPED with -short: a killed server is presumed dead after 10 s")
 	}
 	t.Parallel()
-	const tool = `tool "now" { run = "return '%s'" }`
+	const tool = "tool \"now\" {\n  timeout = \"30s\"\n  run     = \"return '%s'\"\n}\n" // the audit log writes to a busy disk
 	f := newStoppedFleet(t, fmt.Sprintf(tool, "a"))
 	write := func(path, text string) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
