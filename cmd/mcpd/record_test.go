@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 )
@@ -208,10 +209,9 @@ func TestCall_record(t *testing.T) {
 // are refused.
 func TestCall_recordRefused(t *testing.T) {
 	t.Parallel()
-	calls := 0
+	var calls atomic.Int64
 	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		calls++
-		fmt.Fprint(w, calls)
+		fmt.Fprint(w, calls.Add(1))
 	}))
 	defer site.Close()
 	s := newSandbox(t)
