@@ -59,10 +59,12 @@ tool "pay" {
 }
 resource_template "page" {
   uri_template = "page://{n}"
+  timeout      = "20s"
   param "n" { description = "Number" }
   run = "return 'page ' + params.n;"
 }
 prompt "greet" {
+  timeout = "20s"
   argument "name" {
     description = "Name"
     required    = true
@@ -167,7 +169,7 @@ func TestControl_item(t *testing.T) {
 	if !strings.Contains(string(got.Input), `"a"`) || got.Output != nil || string(got.Annotations) != `{"idempotentHint":true,"readOnlyHint":true}` || !strings.Contains(got.Description, "The sum is exact.") {
 		t.Errorf("got %s, %s, %s, %q", got.Input, got.Output, got.Annotations, got.Description)
 	}
-	if diff := cmp.Diff([]control.Policy{{Name: "small", Place: &control.Place{File: "tools.d/tools.hcl", Line: 61, Column: 8}}}, got.Policies); diff != "" {
+	if diff := cmp.Diff([]control.Policy{{Name: "small", Place: &control.Place{File: "tools.d/tools.hcl", Line: 63, Column: 8}}}, got.Policies); diff != "" {
 		t.Errorf("policies (-want +got)\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"timeout 20s", `limit "rate": 1000 calls a minute, 50 at once after a pause`}, got.Limits); diff != "" {

@@ -75,7 +75,7 @@ func TestReplay_changedDecisions(t *testing.T) {
 		t.Errorf("an edit of a reason: %+v, %+v", same, same.Counts)
 	}
 	denied := a.edited(t, leadsOnly, "true")
-	if diff := cmp.Diff([]string{"tool pay jwt/ada: allowed , denied leads_pay tools.d/tools.hcl:56"}, changeLines(denied)); diff != "" {
+	if diff := cmp.Diff([]string{"tool pay jwt/ada: allowed , denied leads_pay tools.d/tools.hcl:58"}, changeLines(denied)); diff != "" {
 		t.Errorf("an edit that denies (-want +got)\n%s", diff)
 	}
 	if c := denied.Counts; c.AllowedToDenied != 1 || c.DeniedToAllowed+c.OtherChanges != 0 || c.Same != 2 || denied.Changes[0].CallID != paid.CallID || denied.Changes[0].Time.IsZero() {
@@ -108,7 +108,7 @@ func TestReplay_changedDecisions(t *testing.T) {
 	save(t, path, strings.Replace(string(disk), leadsOnly, "false", 1))
 	a.must(t, control.Reload, nil, &struct{}{})
 	again := a.edited(t, `deny   = "false`, `deny   = "`+leadsOnly)
-	if diff := cmp.Diff([]string{"tool pay jwt/bob: allowed , denied leads_pay tools.d/tools.hcl:56"}, changeLines(again)); diff != "" {
+	if diff := cmp.Diff([]string{"tool pay jwt/bob: allowed , denied leads_pay tools.d/tools.hcl:58"}, changeLines(again)); diff != "" {
 		t.Errorf("an edit that denies again (-want +got)\n%s", diff)
 	}
 }
@@ -190,7 +190,7 @@ func TestReplay_diagnostics(t *testing.T) {
 	t.Parallel()
 	a := startControlled(t, "")
 	got := a.edited(t, leadsOnly, "nobody(principal)")
-	if got.Counts != nil || !strings.Contains(string(got.Problems), `"error"`) || !strings.Contains(got.Diagnostics, "tools.d/tools.hcl:58") || !strings.Contains(got.Diagnostics, "nobody(principal)") {
+	if got.Counts != nil || !strings.Contains(string(got.Problems), `"error"`) || !strings.Contains(got.Diagnostics, "tools.d/tools.hcl:60") || !strings.Contains(got.Diagnostics, "nobody(principal)") {
 		t.Errorf("%s\n%s", got.Problems, got.Diagnostics)
 	}
 	// A masked literal stays masked, wherever the edit moves it.

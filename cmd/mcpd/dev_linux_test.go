@@ -231,7 +231,7 @@ func TestDev_fullText(t *testing.T) {
 	t.Parallel()
 	dir, save := devDir(t)
 	save("tools.d/a.hcl", devTool, "a", 1)
-	save("tools.d/log.hcl", `tool "log" { run = "log.warn('the cause: ' + 'why '.repeat(200) + 'at last'); return 1;" }`)
+	save("tools.d/log.hcl", "tool \"log\" {\n  timeout = \"30s\"\n  run = \"log.warn('the cause: ' + 'why '.repeat(200) + 'at last'); return 1;\"\n}\n")
 	d := startDevTerminal(t, dir, 50, 30)
 	url := strings.TrimSpace(d.await(t, `http://[^/]+/`))
 	d.await(t, "tests  1 passed")

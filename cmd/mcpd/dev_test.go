@@ -24,6 +24,7 @@ import (
 
 // devTool is a tool with a test.
 const devTool = `tool "%[1]s" {
+  timeout = "30s"
   input "n" { type = number }
   run = "log.info('called'); return input.n + %[2]d;"
 }
@@ -62,7 +63,7 @@ func TestDev_plain(t *testing.T) {
 	save("tools.d/a.hcl", devTool+"oops", "a", 1)
 	variables := append(os.Environ(), "XDG_STATE_HOME="+t.TempDir())
 	w := startStdio(t, buildDaemon(t), dir, variables, "dev", "--listen", "127.0.0.1:0")
-	w.hear(t, "broken  tools.d/a.hcl:10:") // before anything is served
+	w.hear(t, "broken  tools.d/a.hcl:11:") // before anything is served
 	save("tools.d/a.hcl", devTool, "a", 1)
 	url := regexp.MustCompile("http://[^/]+").FindString(w.hear(t, "live    1 tool on http://127.0.0.1:"))
 	w.hear(t, "types   wrote .mcpd/types.d.ts")

@@ -29,6 +29,7 @@ policy "small" {
 // recordTools use every kind of grant.
 const recordTools = `
 tool "rate" {
+  timeout = "30s"
   input "kind" { type = string }
   allow {
     http "rates" {
@@ -105,10 +106,12 @@ tool "order" {
 }
 
 tool "now" {
-  run = "return { at: Date.now(), name: 'x' };"
+  timeout = "30s"
+  run     = "return { at: Date.now(), name: 'x' };"
 }
 
 tool "fails" {
+  timeout = "30s"
   allow {
     secrets { names = ["key"] }
   }
@@ -218,6 +221,7 @@ func TestCall_recordRefused(t *testing.T) {
 	const before = "# Recorded tests.\n"
 	s.write(t, "tools.d/recorded.hcl", before)
 	s.write(t, "tools.d/poll.hcl", fmt.Sprintf(`tool "poll" {
+  timeout = "30s"
   allow {
     http "site" {
       hosts            = ["%[1]s"]
@@ -267,6 +271,7 @@ func TestCall_recordHides(t *testing.T) {
 	defer site.Close()
 	s := newSandbox(t)
 	s.write(t, "tools.d/crm.hcl", fmt.Sprintf(`tool "card" {
+  timeout = "30s"
   output "number" {
     type      = string
     sensitive = true
@@ -274,6 +279,7 @@ func TestCall_recordHides(t *testing.T) {
   run = "return { number: '4111-2222' };"
 }
 tool "find" {
+  timeout = "30s"
   input "email" {
     type      = string
     sensitive = true
@@ -332,6 +338,7 @@ func TestCall_recordWritesOnce(t *testing.T) {
 	defer site.Close()
 	s := newSandbox(t)
 	s.write(t, "tools.d/store.hcl", strings.ReplaceAll(`tool "store" {
+  timeout = "30s"
   input "show" { type = bool }
   allow {
     http "site" {
@@ -346,7 +353,8 @@ func TestCall_recordWritesOnce(t *testing.T) {
 }
 
 tool "now" {
-  run = "return { at: Date.now() };"
+  timeout = "30s"
+  run     = "return { at: Date.now() };"
 }
 `, "HOST", strings.TrimPrefix(site.URL, "http://")))
 	file := filepath.Join(s.dir, "tools.d", "recorded.hcl")
@@ -394,10 +402,12 @@ func TestCall_recordAtAnotherTime(t *testing.T) {
 	defer site.Close()
 	s := newSandbox(t)
 	s.write(t, "tools.d/news.hcl", strings.ReplaceAll(`tool "year" {
+  timeout = "30s"
   run = "return { year: new Date().getUTCFullYear(), now: Date.now() > 1e12 };"
 }
 
 tool "news" {
+  timeout = "30s"
   allow {
     http "site" {
       hosts            = ["HOST"]
@@ -411,6 +421,7 @@ tool "news" {
 }
 
 tool "clock" {
+  timeout = "30s"
   allow {
     http "site" {
       hosts            = ["HOST"]
@@ -421,6 +432,7 @@ tool "clock" {
 }
 
 tool "fixed" {
+  timeout = "30s"
   run = "return { later: Date.now() > 1e12 };"
 }
 `, "HOST", strings.TrimPrefix(site.URL, "http://")))
@@ -453,7 +465,7 @@ func TestTest_watch(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := func(run string) string {
-		return "tool \"a\" {\n  run = \"" + run + "\"\n}\ntest \"a test\" {\n  tool = \"a\"\n  expect { output = 1 }\n}\n"
+		return "tool \"a\" {\n  timeout = \"30s\"\n  run = \"" + run + "\"\n}\ntest \"a test\" {\n  tool = \"a\"\n  expect { output = 1 }\n}\n"
 	}
 	save(t, file, text("return (1;"))
 	w := startStdio(t, program, dir, os.Environ(), "test", "--watch", "--coverage")
