@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -44,16 +43,16 @@ var readActions = []control.Action{
 	control.Status, control.Catalog, control.Item, control.Explain, control.Matrix, control.Calls, control.Audit, control.Pins, control.Keys, control.Tokens, control.Tasks, control.Limits,
 }
 
-// authorize returns an error unless the operator may send a request.
+// authorize returns a [console.ForbiddenError] unless the operator may send a request.
 func (b pageBackend) authorize(ctx context.Context, r control.Request) error {
 	if slices.Contains(readActions, r.Action) {
 		return nil
 	}
 	if r.Action == control.Replay || r.Action == control.PolicyFiles { // an edit may read files and the environment
-		return errors.New("an edit is replayed only for the user of the server: use mcpd console, or mcpd policy replay")
+		return console.ForbiddenError("an edit is replayed only for the user of the server: use mcpd console, or mcpd policy replay")
 	}
 	if !b.operator.MayOperate(ctx) {
-		return errors.New("you may look, but not operate: see the console block in mcpd.hcl")
+		return console.ForbiddenError("you may look, but not operate: see the console block in mcpd.hcl")
 	}
 	if r.Action != control.Try {
 		return nil
@@ -63,10 +62,10 @@ func (b pageBackend) authorize(ctx context.Context, r control.Request) error {
 		return err
 	}
 	if call.Record { // its mocks have answers of hosts that the result may not show
-		return errors.New("calls are recorded only in the console of the user who runs the server: run mcpd console")
+		return console.ForbiddenError("calls are recorded only in the console of the user who runs the server: run mcpd console")
 	}
 	if call.Principal != nil && !b.operator.MayActAs(ctx, *call.Principal) {
-		return errors.New("you may not act as this principal: see the console block in mcpd.hcl")
+		return console.ForbiddenError("you may not act as this principal: see the console block in mcpd.hcl")
 	}
 	return nil
 }

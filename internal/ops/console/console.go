@@ -39,6 +39,11 @@ type Backend interface {
 	Open(ctx context.Context, r control.Request) (Stream, error)
 }
 
+// ForbiddenError is the error of a [Backend] that refuses a request because its caller lacks a right.
+type ForbiddenError string
+
+func (e ForbiddenError) Error() string { return string(e) }
+
 // Stream carries lines of JSON after a request: see [control.Conn]. Close ends a Receive that waits.
 type Stream interface {
 	Send(value any) error

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"html/template"
 	"net/http"
@@ -293,7 +294,17 @@ func (c *Console) render(page, name string, data any) ([]byte, error) {
 
 // fail shows that the server did not do what a page asked for.
 func (c *Console) fail(w http.ResponseWriter, r *http.Request, section string, err error) {
+	if isForbidden(err) {
+		c.problem(w, r, http.StatusForbidden, section, "You may not do this", err.Error())
+		return
+	}
 	c.problem(w, r, http.StatusBadGateway, section, "The server did not answer as expected", err.Error())
+}
+
+// isForbidden reports whether the caller lacked a right.
+func isForbidden(err error) bool {
+	_, forbidden := errors.AsType[ForbiddenError](err)
+	return forbidden
 }
 
 // problem shows a page with a message.

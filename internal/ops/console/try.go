@@ -79,6 +79,10 @@ func (c *Console) try(w http.ResponseWriter, r *http.Request) {
 		call.Arguments = nil
 	}
 	run, err := c.startRun(r, row.ItemName, call, f, as)
+	if isForbidden(err) {
+		c.fail(w, r, "/items", err)
+		return
+	}
 	if err != nil {
 		c.problem(w, r, http.StatusServiceUnavailable, "/items", "The call was not made", err.Error())
 		return
