@@ -63,10 +63,11 @@ type formDecoder struct {
 
 // value decodes the value of a schema. present is false for an optional value that was left empty.
 func (d *formDecoder) value(pointer string, j json.RawMessage, required bool, depth int) (value any, present bool) {
-	s, text := d.parse(j), d.posted.Get("arg"+pointer)
+	text := d.posted.Get("arg" + pointer)
 	if d.count++; d.count > maxFields || depth > maxDepth {
 		return d.json(text)
 	}
+	s := d.parse(j)
 	if values, _ := d.values(s); values != nil {
 		return d.selected(values, text)
 	}

@@ -32,6 +32,7 @@ type form struct {
 	Text   string  // the JSON if so
 	Error  string  // of the JSON
 	Only   bool    // the schema has no form
+	Large  bool    // because it has too many fields
 	Fields []field // of the object
 }
 
@@ -163,8 +164,9 @@ func readFields(posted url.Values) {
 func formOf(scope string, document json.RawMessage, value any, posted url.Values) form {
 	b := formBuilder{scope: scope, schemas: newSchemas(document), posted: posted, initial: value == nil}
 	top := b.field("", "", document, true, value, 0)
-	if top.Widget != "object" && top.Widget != "choice" || b.size > maxNames || b.count > maxFields {
-		return form{Scope: scope, Raw: true, Only: len(document) > 0, Text: textOf(value)}
+	large := b.size > maxNames || b.count > maxFields
+	if top.Widget != "object" && top.Widget != "choice" || large {
+		return form{Scope: scope, Raw: true, Only: len(document) > 0, Large: large, Text: textOf(value)}
 	}
 	if top.Widget == "choice" {
 		return form{Scope: scope, Fields: []field{top}}
@@ -342,7 +344,7 @@ func (b *formBuilder) fits(s schema, value any) bool {
 				known++
 			}
 		}
-		if known < len(v) {
+		if known < len(v) && !s.Properties.isCut() {
 			return false
 		}
 		return s.kind() == "object"

@@ -197,6 +197,40 @@ func TestFormOf_recursion(t *testing.T) {
 	}
 }
 
+// A large schema costs a few allocations for each of its members, however often it is referred to. Its
+// form is JSON, and the page says why.
+func TestFormOf_largeSchema(t *testing.T) {
+	const wide, references = 10_000, 20
+	var members, names, referring strings.Builder
+	for i := range wide {
+		fmt.Fprintf(&members, `,"m%d":{}`, i)
+		fmt.Fprintf(&names, `,"m%d"`, i)
+	}
+	for i := range references {
+		fmt.Fprintf(&referring, `,"x%d":{"$ref":"#/$defs/A"}`, i)
+	}
+	definition := `{"properties":{"a":{}` + members.String() + `},"required":["a"` + names.String() + `]}`
+	for name, keywords := range map[string]string{
+		"all of":  `"allOf":[{}` + strings.Repeat(`,{"$ref":"#/$defs/A"}`, references) + `]`,
+		"members": `"properties":{` + referring.String()[1:] + `}`,
+	} {
+		schema := json.RawMessage(`{"type":"object",` + keywords + `,"$defs":{"A":` + definition + `}}`)
+		cost := testing.AllocsPerRun(1, func() {
+			formOf("", schema, nil, nil)
+			describe(schema)
+			decodeForm(schema, url.Values{})
+		})
+		t.Logf("%s: %.0f allocations", name, cost)
+		if cost > 10*wide {
+			t.Errorf("%s: %.0f allocations for %d members", name, cost, wide)
+		}
+		backend := newFake()
+		backend.answers[control.Item] = itemWith(string(schema))
+		_, page := browse(t, backend).signIn().get("/item?kind=tool&address=greet")
+		mustContain(t, page, "The schema has more fields than a form shows. Type all arguments as JSON.", "The schema is larger; see its JSON.")
+	}
+}
+
 // postedBy returns what a browser posts for the form of a page whose address starts with a path:
 // it ends lines with CR LF, and removes the line ends of an input.
 func postedBy(t *testing.T, page, path string) url.Values {

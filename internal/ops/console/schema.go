@@ -62,8 +62,12 @@ type member struct {
 	Value json.RawMessage
 }
 
-// members are the members of a JSON object, in their order.
+// members are the members of a JSON object, in their order. Those that no page shows are left out:
+// there are at most maxFields + 1, so that a page knows whether there are more than it shows.
 type members []member
+
+// isCut reports whether there may be more members.
+func (m members) isCut() bool { return len(m) > maxFields }
 
 // UnmarshalJSON decodes an object.
 func (m *members) UnmarshalJSON(j []byte) error {
@@ -71,7 +75,7 @@ func (m *members) UnmarshalJSON(j []byte) error {
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {
 		return fmt.Errorf("properties must be an object")
 	}
-	for d.More() {
+	for d.More() && !m.isCut() {
 		name, err := d.Token()
 		if err != nil {
 			return err
@@ -115,7 +119,8 @@ func newSchemas(document json.RawMessage) schemas {
 }
 
 // parse returns a schema with its references and parts of allOf merged. A schema that is not an
-// object, or has members of other types, describes any value.
+// object, or has members of other types, describes any value. Nothing is merged into a schema with more
+// members than a page shows.
 func (s schemas) parse(j json.RawMessage) schema { return s.parseWithin(j, maxDepth) }
 
 func (s schemas) parseWithin(j json.RawMessage, depth int) schema {
@@ -123,13 +128,16 @@ func (s schemas) parseWithin(j json.RawMessage, depth int) schema {
 	if *s.budget -= len(j) + 1<<10; *s.budget < 0 || len(j) == 0 || json.Unmarshal(j, &parsed) != nil {
 		return schema{}
 	}
-	if depth == 0 {
+	if depth == 0 || parsed.Properties.isCut() {
 		return parsed
 	}
 	if target, ok := s.definitions[parsed.Ref]; ok {
 		parsed = parsed.over(s.parseWithin(target, depth-1))
 	}
 	for _, part := range parsed.AllOf[:min(len(parsed.AllOf), maxFields)] {
+		if parsed.Properties.isCut() {
+			break
+		}
 		parsed = parsed.over(s.parseWithin(part, depth-1))
 	}
 	return parsed
