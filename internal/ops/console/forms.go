@@ -2,11 +2,14 @@ package console
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/mcpd/mcpd/internal/language/uritemplate"
 )
 
 // A form is made from a schema and a value, and a posted form is decoded into a value by the same
@@ -30,7 +33,7 @@ type form struct {
 	Scope  string  // the prefix of the names of its inputs
 	Raw    bool    // the arguments are typed as JSON
 	Text   string  // the JSON if so
-	Error  string  // of the JSON
+	Error  string  // of the JSON, or of the URI of a template
 	Only   bool    // the schema has no form
 	Large  bool    // because it has too many fields
 	Fields []field // of the object
@@ -176,6 +179,30 @@ func formOf(scope string, document json.RawMessage, value any, posted url.Values
 
 // rawForm returns a form for JSON.
 func rawForm(text, problem string) form { return form{Raw: true, Text: text, Error: problem} }
+
+// expand returns the URI of a template for the variables in the form. Variables that are left empty have
+// no value.
+func (f form) expand(template string) (string, error) {
+	t, err := uritemplate.Parse(template)
+	if err != nil {
+		return "", fmt.Errorf("the template is not supported: %w", err)
+	}
+	values := map[string]string{}
+	if f.Raw && json.Unmarshal([]byte(f.Text), &values) != nil {
+		return "", errors.New("the value of each variable must be a string")
+	}
+	for _, variable := range f.Fields {
+		if variable.Value != "" {
+			values[variable.Label] = variable.Value
+		}
+	}
+	for name := range values {
+		if !slices.Contains(t.Names(), name) {
+			return "", fmt.Errorf("the template has no variable %q", cut(name, maxName))
+		}
+	}
+	return t.Expand(values)
+}
 
 // textOf returns a value as JSON for people; {} without one.
 func textOf(value any) string {

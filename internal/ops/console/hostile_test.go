@@ -311,12 +311,12 @@ func checkEvents(t *testing.T, where, stream string) {
 var (
 	elements = []string{
 		"html", "head", "meta", "title", "link", "script", "body", "a", "header", "nav", "ul", "ol", "li", "button", "main", "h1", "h2", "h3", "h4", "p", "div", "section", "span", "strong", "code", "pre", "ins", "del",
-		"table", "caption", "thead", "tbody", "tr", "th", "td", "form", "fieldset", "legend", "label", "input", "select", "option", "textarea", "details", "summary", "dl", "dt", "dd", "figure", "figcaption", "time", "svg", "rect", "br", "article", "progress", "img", "audio", "noscript",
+		"table", "caption", "thead", "tbody", "tr", "th", "td", "form", "fieldset", "legend", "label", "input", "select", "datalist", "option", "textarea", "details", "summary", "dl", "dt", "dd", "figure", "figcaption", "time", "svg", "rect", "br", "article", "progress", "img", "audio", "noscript",
 	}
 	attributes = []string{
 		"lang", "charset", "name", "content", "rel", "href", "src", "defer", "class", "id", "aria-label", "aria-labelledby", "aria-current", "aria-live", "aria-hidden", "aria-pressed", "role", "tabindex", "type", "method", "action", "for", "value", "selected", "checked", "open",
 		"rows", "spellcheck", "placeholder", "inputmode", "autocomplete", "required", "hidden", "scope", "datetime", "viewbox", "preserveaspectratio", "x", "y", "width", "height", "max", "alt", "controls",
-		"hx-ext", "hx-get", "hx-post", "hx-target", "hx-select", "hx-swap", "hx-trigger", "hx-push-url", "hx-disabled-elt", "sse-connect", "sse-swap", "sse-close", "data-copy", "data-apply", "data-series",
+		"hx-ext", "hx-get", "hx-post", "hx-target", "hx-select", "hx-swap", "hx-trigger", "hx-push-url", "hx-disabled-elt", "hx-vals", "hx-sync", "list", "sse-connect", "sse-swap", "sse-close", "data-copy", "data-apply", "data-series",
 	}
 )
 

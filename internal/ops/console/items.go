@@ -93,7 +93,7 @@ type tryBody struct {
 	Item   control.ItemName
 	Action string // the address of the form
 	Form   form
-	URI    string // to read a template by
+	URI    string // of a template, for the values of the form; "" if they are not complete
 	As     asForm
 	// CanRecord reports that a call can be recorded as a test, and Record that the box is checked.
 	CanRecord, Record bool
@@ -127,7 +127,7 @@ func (c *Console) itemOf(w http.ResponseWriter, r *http.Request, name control.It
 
 // showItem shows an item with a form and the call that it made, if any.
 func (c *Console) showItem(w http.ResponseWriter, r *http.Request, row control.ItemResult, f form, as asForm, run *run) {
-	body := itemBody{ItemResult: row, Try: tryBody{Item: row.ItemName, Form: f, URI: row.Address, As: as, Action: link("/item/try", "kind", row.Kind, "address", row.Address)}}
+	body := itemBody{ItemResult: row, Try: tryBody{Item: row.ItemName, Form: f, As: as, Action: link("/item/try", "kind", row.Kind, "address", row.Address)}}
 	body.Inputs, body.MoreInputs = describe(schemaOf(row))
 	body.Outputs, body.MoreOutputs = describe(row.Output)
 	if s := c.sessionOf(r); s != nil {
@@ -136,11 +136,20 @@ func (c *Console) showItem(w http.ResponseWriter, r *http.Request, row control.I
 	var arguments json.RawMessage = []byte("{}")
 	if run != nil {
 		v := run.view(body.Try.CSRF)
-		body.Try.Run, body.Try.URI, arguments = &v, run.call.Address, run.call.Arguments
+		body.Try.Run, arguments = &v, run.call.Arguments
+	}
+	if row.Kind == "template" {
+		body.Try.URI, _ = f.expand(row.Address) // shown only if it is complete
 	}
 	for i := range body.Try.Form.Fields {
 		field := &body.Try.Form.Fields[i]
-		if slices.ContainsFunc(row.Arguments, func(a control.Argument) bool { return a.Completes && a.Name == field.Label }) && !strings.Contains(field.Value, "\n") {
+		if strings.Contains(field.Value, "\n") {
+			continue
+		}
+		if row.Kind == "template" {
+			field.Widget = "line"
+		}
+		if slices.ContainsFunc(row.Arguments, func(a control.Argument) bool { return a.Completes && a.Name == field.Label }) {
 			field.Widget, field.Complete = "line", link("/item/complete", "kind", row.Kind, "address", row.Address, "argument", field.Label)
 		}
 	}

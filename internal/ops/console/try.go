@@ -73,8 +73,14 @@ func (c *Console) try(w http.ResponseWriter, r *http.Request) {
 	}
 	call := control.TryCall{ItemName: row.ItemName, Arguments: arguments, As: caller, Record: r.PostForm.Has("record")}
 	switch row.Kind {
-	case "template": // it is read by a URI that it matches
-		call.ItemName, call.Arguments = control.ItemName{Kind: "resource", Address: strings.TrimSpace(r.PostForm.Get("uri"))}, nil
+	case "template": // it is read by the URI of its variables
+		uri, err := f.expand(row.Address)
+		if err != nil {
+			f.Error = "The URI cannot be built: " + err.Error() + "."
+			c.showItem(w, r, row, f, as, nil)
+			return
+		}
+		call.ItemName, call.Arguments = control.ItemName{Kind: "resource", Address: uri}, nil
 	case "resource":
 		call.Arguments = nil
 	}

@@ -122,24 +122,79 @@ func TestTry_withoutRecord(t *testing.T) {
 	}
 }
 
-// A template is read by a URI, on the page of the template.
+// A template is read by the URI of its variables, on the page of the template.
 func TestTry_template(t *testing.T) {
 	t.Parallel()
-	backend := newFake()
-	backend.answers[control.Item] = func(params json.RawMessage) any {
-		if string(params) != `{"kind":"template","address":"notes://{id}"}` {
-			return fmt.Errorf("no item %s", params)
+	const template = "notes://{id}{?page}"
+	item := control.ItemResult{
+		ItemSummary: control.ItemSummary{ItemName: control.ItemName{Kind: "template", Address: template}},
+		Arguments:   []control.Argument{{Name: "id", Description: "of the note", Required: true, Completes: true}, {Name: "page"}},
+	}
+	const long = 5000 // bytes, more than a URI may have
+	rows := []struct {
+		name, id, page string
+		uri            string // of the call; "" if there is none
+		problem        string
+	}{
+		{"plain", "7", "", "notes://7", ""},
+		{"optional variable", "7", "2", "notes://7?page=2", ""},
+		{"path", "../../etc/passwd", "", "notes://..%2F..%2Fetc%2Fpasswd", ""},
+		{"encoded", "%2e%2F?page=9#x", "", "notes://%252e%252F%3Fpage%3D9%23x", ""},
+		{"lines", "a\r\nHost: b", "", "notes://a%0AHost%3A%20b", ""}, // a form ends lines with CR LF
+		{"markup and other characters", "<b>ü\u202e\x00", "", "notes://%3Cb%3E%C3%BC%E2%80%AE%00", ""},
+		{"missing", "", "2", "", `the variable "id" has no value`},
+		{"bytes", "\xff\xfe", "", "", `the value of "id" is not UTF-8`},
+		{"long", strings.Repeat("x", long), "", "", "the URI is too long"},
+	}
+	for _, row := range rows {
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			backend := newFake()
+			backend.answers[control.Item] = item
+			b := browse(t, backend).signIn()
+			try := "/item/try?" + url.Values{"kind": {"template"}, "address": {template}}.Encode()
+			form := url.Values{"arg/id": {row.id}, "arg/page": {row.page}, "edit": {"uri"}}
+			if _, page, _ := b.post(try, form); row.uri != "" {
+				mustContain(t, page, "URI: "+row.uri)
+			} else {
+				mustContain(t, page, "The URI is shown when all required variables have values.")
+			}
+			if made := backend.requests(control.Try); len(made) != 0 {
+				t.Errorf("the URI made calls: %v", made)
+			}
+			form.Del("edit")
+			_, page, at := b.post(try, form)
+			checkPage(t, row.name, page)
+			made := backend.requests(control.Try)
+			if row.uri == "" {
+				if mustContain(t, page, row.problem); len(made) != 0 {
+					t.Errorf("calls %v", made)
+				}
+				return
+			}
+			id, _, _ := strings.Cut(at, "#")
+			mustContain(t, b.ended(id), "URI: "+row.uri)
+			var call control.TryCall
+			if len(made) != 1 || made[0].DecodeParams(&call) != nil || call.ItemName != (control.ItemName{Kind: "resource", Address: row.uri}) || call.Arguments != nil {
+				t.Errorf("calls %v", made)
+			}
+		})
+	}
+}
+
+func TestForm_expand(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct{ template, text, want, problem string }{
+		"values":           {"a://{x}/{+y}", `{"x":"/","y":"b/c"}`, "a://%2F/b/c", ""},
+		"no variables":     {"a://b", "{}", "a://b", ""},
+		"a number":         {"a://{x}", `{"x":1}`, "", "must be a string"},
+		"unknown variable": {"a://b{?x}", `{"y":"1"}`, "", `no variable "y"`},
+		"ambiguous":        {"a://{x}{y}", `{"x":"1","y":"2"}`, "", "the template is not supported"},
+	} {
+		got, err := rawForm(row.text, "").expand(row.template)
+		if got != row.want || (err == nil) != (row.problem == "") || err != nil && !strings.Contains(err.Error(), row.problem) {
+			t.Errorf("%s: %q, %v", name, got, err)
 		}
-		return control.ItemResult{ItemSummary: control.ItemSummary{ItemName: control.ItemName{Kind: "template", Address: "notes://{id}"}}, Arguments: []control.Argument{{Name: "id"}}}
-	}
-	b := browse(t, backend).signIn()
-	_, _, at := b.post("/item/try?kind=template&address=notes%3A%2F%2F%7Bid%7D", url.Values{"uri": {"notes://7"}})
-	id, _, _ := strings.Cut(at, "#")
-	if page := b.ended(id); !strings.Contains(page, `value="notes://7"`) {
-		t.Errorf("the page lacks the URI:\n%s", pageText(t, page))
-	}
-	if made := backend.requests(control.Try); len(made) != 1 || string(made[0].Params) != `{"kind":"resource","address":"notes://7"}` {
-		t.Errorf("calls %+v", made)
 	}
 }
 

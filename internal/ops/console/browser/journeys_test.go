@@ -2,6 +2,7 @@ package browser
 
 import (
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -115,7 +116,8 @@ func TestJourney_recordedTest(t *testing.T) {
 	p.wait("the lines of the note", `document.body.innerText.includes("such as the time or a secret\nthe output is\n")`)
 }
 
-// A person types an argument of a prompt, and sees its values.
+// A person types an argument of a prompt, and sees its values. A template has its variables as fields,
+// and the page shows the URI while the person types.
 func TestJourney_completion(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
@@ -128,6 +130,19 @@ func TestJourney_completion(t *testing.T) {
 	p.fill("depth", "thorough")
 	p.click("Run")
 	p.see("Plan the deliveries of Monday, thorough.")
+
+	p.open("/item?kind=template&address=" + url.QueryEscape("shop://stock/{warehouse}{?article}"))
+	p.fill("warehouse", "Ber")
+	p.wait("the warehouses", `[...document.querySelectorAll("datalist option")].map(o => o.value).join() === "Berlin,Bern"`)
+	p.fill("warehouse", "../Bern %2F")
+	p.see("shop://stock/..%2FBern%20%252F")
+	p.fill("article", "O&7")
+	p.see("shop://stock/..%2FBern%20%252F?article=O%267")
+	p.check("template")
+	p.click("Run")
+	p.see("In ../Bern %2F: O&7")
+	p.see("shop://stock/..%2FBern%20%252F?article=O%267")
+	p.check("read")
 }
 
 // A person watches the calls of others arrive, and opens one of them.
