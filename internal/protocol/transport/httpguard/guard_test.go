@@ -256,6 +256,46 @@ func TestGuard_port(t *testing.T) {
 	}
 }
 
+func TestIsSameOrigin(t *testing.T) {
+	const host = "127.0.0.1:8080"
+	for name, row := range map[string]struct {
+		origin, site []string
+		tls, want    bool
+	}{
+		"plain":             {origin: []string{"http://" + host}, want: true},
+		"fetched":           {origin: []string{"http://" + host}, site: []string{"same-origin"}, want: true},
+		"behind a proxy":    {origin: []string{"https://" + host}, want: true},
+		"TLS":               {origin: []string{"https://" + host}, tls: true, want: true},
+		"plain page, TLS":   {origin: []string{"http://" + host}, tls: true},
+		"no origin":         {},
+		"empty origin":      {origin: []string{""}},
+		"opaque origin":     {origin: []string{"null"}},
+		"host only":         {origin: []string{host}},
+		"two origins":       {origin: []string{"http://" + host, "http://" + host}},
+		"another port":      {origin: []string{"http://127.0.0.1:1"}},
+		"another scheme":    {origin: []string{"chrome-extension://" + host}},
+		"user":              {origin: []string{"http://a@" + host}},
+		"path":              {origin: []string{"http://" + host + "/"}},
+		"same site":         {origin: []string{"http://" + host}, site: []string{"same-site"}},
+		"no site":           {origin: []string{"http://" + host}, site: []string{"none"}},
+		"two fetch headers": {origin: []string{"http://" + host}, site: []string{"same-origin", "same-origin"}},
+	} {
+		r := &http.Request{Host: host, Header: http.Header{}}
+		if row.origin != nil {
+			r.Header["Origin"] = row.origin
+		}
+		if row.site != nil {
+			r.Header["Sec-Fetch-Site"] = row.site
+		}
+		if row.tls {
+			r.TLS = &tls.ConnectionState{}
+		}
+		if got := IsSameOrigin(r); got != row.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
+
 func TestRejection_errorJSON(t *testing.T) {
 	rows := map[string]struct {
 		request func(r *http.Request)
