@@ -207,11 +207,7 @@ func (g *generator) tool(op *spec.Operation, name string) (Tool, error) {
 	}
 	answer := r.answerOf()
 	var b strings.Builder
-	fmt.Fprintf(&b, "tool %s {\n", tooltest.QuoteHCL(name))
-	if text := description(op); text != "" {
-		fmt.Fprintf(&b, "  description = %s\n", tooltest.QuoteHCL(text))
-	}
-	b.WriteString("  timeout = \"30s\"\n")
+	fmt.Fprintf(&b, "tool %s {\n  description = %s\n  timeout = \"30s\"\n", tooltest.QuoteHCL(name), tooltest.QuoteHCL(description(op)))
 	b.WriteString(annotations(op.Method))
 	r.writeInputs(&b)
 	if answer.output != nil {
@@ -293,12 +289,13 @@ func indent(code string) string {
 // maxDescription is the maximum length of the description of a tool, in bytes.
 const maxDescription = 1_000
 
+// description returns the texts of an operation, or its method and path if it has none.
 func description(op *spec.Operation) string {
 	text, more := words(op.Summary, maxDescription), words(op.Description, maxDescription)
 	if more != "" && more != text {
 		text = strings.TrimSpace(text + "\n\n" + more)
 	}
-	return words(text, maxDescription)
+	return cmp.Or(words(text, maxDescription), op.Key())
 }
 
 // annotations returns the arguments that describe the effect of a method (RFC 9110, 9.2).

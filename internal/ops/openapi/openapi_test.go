@@ -297,6 +297,26 @@ func TestGenerate_tooComplex(t *testing.T) {
 	}
 }
 
+// Agents and people choose tools by their descriptions.
+func TestGenerate_description(t *testing.T) {
+	for _, row := range []struct{ name, summary, description, want string }{
+		{"summary", "Returns a pet", "", "Returns a pet"},
+		{"description", "", "Finds it by its number.", "Finds it by its number."},
+		{"both", "Returns a pet", "Finds it by its number.", "Returns a pet\n\nFinds it by its number."},
+		{"equal", "Returns a pet", "Returns a pet", "Returns a pet"},
+		{"none", "", "", "GET /pets/{id}"},
+		{"blank", " \n", "\t", "GET /pets/{id}"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			g := generate(t, document(func(_, o map[string]any) { o["summary"], o["description"] = row.summary, row.description }), Options{})
+			tools := decode(t, Merge("", g).Text, g).Tools
+			if len(tools) != 1 || tools[0].Description != row.want {
+				t.Errorf("got %+v, want %q", tools, row.want)
+			}
+		})
+	}
+}
+
 // An import ends as soon as its text exceeds the bound.
 func TestGenerate_tooLarge(t *testing.T) {
 	text := document(func(r, o map[string]any) {
