@@ -17,6 +17,9 @@ const (
 	Increases Direction = iota
 	// Restricts means that the presence limits privilege, such as a policy or a pattern.
 	Restricts
+	// Describes means that the presence describes a value that is also allowed without it, such as a
+	// member of an output that may have other members. Its removal counts as more privilege.
+	Describes
 	// Limit means that a larger amount is more privilege.
 	Limit
 	// Opaque means that only a reader can judge the value, such as an expression or a

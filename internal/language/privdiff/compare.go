@@ -65,7 +65,7 @@ func additionEffect(s grant.Direction) Effect {
 	switch s {
 	case grant.Restricts:
 		return Removes
-	case grant.Neutral:
+	case grant.Describes, grant.Neutral:
 		return Other
 	default:
 		return Adds

@@ -114,11 +114,14 @@ func (s *schemaWriter) others(value any, path, pointer string) {
 
 // properties adds the members of an object. If other members are rejected, a new member of an
 // output reveals more, and a new member of an input only affects the script. If they are
-// accepted, naming a member only constrains it.
+// accepted, naming a member of an input only constrains it, and naming one of an output describes
+// what the tool could return before.
 func (s *schemaWriter) properties(value any, path, pointer string, open bool) {
 	members, _ := value.(map[string]any)
 	direction := grant.Neutral
 	switch {
+	case open && s.what == "output":
+		direction = grant.Describes
 	case open:
 		direction = grant.Restricts
 	case s.what == "output":
