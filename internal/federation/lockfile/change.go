@@ -1,6 +1,7 @@
 package lockfile
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,7 +41,8 @@ const (
 
 // Diff returns the change as a unified diff of the two definitions. It ends with a line end. It
 // is safe for terminals: every character is visible or escaped, and long texts are split into
-// sentences. Commas at line ends are omitted, so that only lines with different content differ.
+// sentences. For a changed tool, commas at line ends are omitted, so that only lines with different
+// content differ.
 // Output beyond 2,000 lines and lines beyond 400 characters are truncated with a note;
 // [Change.Complete] reports whether that happens.
 //
@@ -67,21 +69,22 @@ func (c Change) Complete() bool {
 }
 
 func (c Change) lines() []string {
-	text := string(diff.Diff("", diffText(c.Old), "", diffText(c.New)))
+	commas := c.Old == (Tool{}) || c.New == (Tool{})
+	text := string(diff.Diff("", diffText(c.Old, commas), "", diffText(c.New, commas)))
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	return lines[min(len(lines), 3):] // without the file names
 }
 
-// diffText returns the lines of a definition, without commas at line ends.
-func diffText(t Tool) []byte {
+// diffText returns the lines of a definition, with or without commas at line ends.
+func diffText(t Tool, commas bool) []byte {
 	if t == (Tool{}) {
 		return nil
 	}
-	lines := strings.Split(string(appendPretty(nil, t)), "\n")
-	for i, line := range lines {
-		lines[i] = strings.TrimSuffix(line, ",") + "\n"
+	text := append(appendPretty(nil, t), '\n')
+	if !commas {
+		text = bytes.ReplaceAll(text, []byte(",\n"), []byte("\n"))
 	}
-	return []byte(strings.Join(lines, ""))
+	return text
 }
 
 func fileHeader(t Tool, none string) string {
