@@ -107,7 +107,7 @@ func listenConsole(e env, b console.Backend, port int, socket string) (*localCon
 	c.url = "http://127.0.0.1:" + c.port
 	o := console.Options{Hosts: []string{"127.0.0.1:" + c.port}, Now: e.now}
 	if socket != "" {
-		o.Attach = []string{"mcpd", "attach", "--control", socket}
+		o.Attach = []string{e.ownCommand(), "attach", "--control", socket}
 	}
 	if c.Console, err = console.New(b, o); err != nil {
 		_ = listener.Close()

@@ -119,6 +119,51 @@ func TestConsole_errors(t *testing.T) {
 	}
 }
 
+// A desktop client starts the command of the copied configuration, with another PATH than a shell.
+func TestOwnCommand(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	program := filepath.Join(dir, "mcpd-1.2")
+	if err := os.WriteFile(program, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	program, err := filepath.EvalSymlinks(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(program, link); err != nil {
+		t.Skip(err)
+	}
+	for _, row := range []struct {
+		name, executable string
+		inPath           bool
+		want             string
+	}{
+		{"in PATH", program, true, "mcpd"},
+		{"not in PATH", program, false, program},
+		{"linked", link, false, program},
+		{"removed", filepath.Join(dir, "gone"), false, "mcpd"},
+		{"unknown", "", false, "mcpd"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			e := env{process: process{executable: row.executable}}
+			e.executables.find = func(name string) error {
+				if name != "mcpd" {
+					t.Errorf("looked for %q", name)
+				}
+				if row.inPath {
+					return nil
+				}
+				return os.ErrNotExist
+			}
+			if got := e.ownCommand(); got != row.want {
+				t.Errorf("got %q, want %q", got, row.want)
+			}
+		})
+	}
+}
+
 // The arguments of the browser, which other users see, have neither the secret path nor the token.
 func TestOpenAddress(t *testing.T) {
 	t.Parallel()

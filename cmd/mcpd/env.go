@@ -238,6 +238,19 @@ func self() string {
 	return path
 }
 
+// ownCommand returns the name with which another program starts this one: mcpd, or the path of this
+// program if mcpd is not in PATH.
+func (e env) ownCommand() string {
+	if e.executables.find("mcpd") == nil {
+		return "mcpd"
+	}
+	path, err := filepath.EvalSymlinks(e.process.executable)
+	if err != nil || !filepath.IsAbs(path) {
+		return "mcpd"
+	}
+	return path
+}
+
 // replaceFile replaces a file atomically, so that a server that watches the directory
 // loads the old content or the new. If name is a symbolic link, it replaces the target.
 func replaceFile(name string, content []byte, mode os.FileMode) error {
