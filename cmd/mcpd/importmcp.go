@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"net/url"
 	"path/filepath"
@@ -59,8 +60,8 @@ func (f *mcpFlags) run(ctx context.Context, e env, args []string) error {
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(was.Config.Upstreams, func(u definition.Upstream) bool { return u.Name == f.name }) {
-		return usageError("%s has an upstream %q; choose another name with --name", config.path, f.name)
+	if i := slices.IndexFunc(was.Config.Upstreams, func(u definition.Upstream) bool { return u.Name == f.name }); i >= 0 {
+		return f.exists(&was.Config.Upstreams[i], args)
 	}
 	if len(config.before) > 0 {
 		block = "\n" + block
@@ -70,7 +71,7 @@ func (f *mcpFlags) run(ctx context.Context, e env, args []string) error {
 		return findingsError("%v", problems)
 	}
 	config.after = after
-	drift, err := f.connect(ctx, e, config)
+	drift, upstream, err := f.connect(ctx, e, config)
 	if err != nil {
 		return err
 	}
@@ -80,7 +81,15 @@ func (f *mcpFlags) run(ctx context.Context, e env, args []string) error {
 	if err := f.confirm(e, "Add the upstream, and accept these tools?"); err != nil {
 		return err
 	}
-	return f.write(e, config, drift)
+	return f.write(e, config, drift, upstream)
+}
+
+// exists returns the error for an upstream whose name is taken, by the same server or by another one.
+func (f *mcpFlags) exists(u *definition.Upstream, args []string) error {
+	if slices.Equal(u.Command, args) || len(args) == 1 && u.URL == args[0] {
+		return usageError("%s: upstream %q is this server; to see how its tools have changed: mcpd lock diff %s; to accept them: mcpd lock accept %s", u.AddressRange, f.name, f.name, f.name)
+	}
+	return usageError("%s: there is an upstream %q at another address; choose another name with --name", u.AddressRange, f.name)
 }
 
 // block returns the upstream block, and the secret that it needs.
@@ -124,30 +133,35 @@ func (f *mcpFlags) block(args []string) (string, error) {
 	return b.String(), nil
 }
 
-// connect loads the files with the new block, and returns what the server offers.
-func (f *mcpFlags) connect(ctx context.Context, e env, config candidate) (federation.Drift, error) {
+// connect loads the files with the new block, and returns what the server offers and the new upstream.
+func (f *mcpFlags) connect(ctx context.Context, e env, config candidate) (drift federation.Drift, added definition.Upstream, err error) {
 	s, err := f.overlaid(e, engine.Options{Mode: engine.Eager}, config)
 	if err != nil {
-		return federation.Drift{}, err
+		return drift, added, err
 	}
 	defer s.Close(ctx)
 	report, err := s.Load(ctx)
 	if err != nil {
 		if printErr := printProblems(e, report); printErr != nil {
-			return federation.Drift{}, printErr
+			return drift, added, printErr
 		}
-		return federation.Drift{}, loadError(report, f.files.config, err)
+		return drift, added, loadError(report, f.files.config, err)
+	}
+	for _, u := range s.Snapshot().Inside().Definitions().Config.Upstreams {
+		if u.Name == f.name {
+			added = u
+		}
 	}
 	for _, d := range s.Inside().Drifts() {
 		if d.Upstream != f.name {
 			continue
 		}
 		if d.Err != nil {
-			return d, findingsError("nothing was changed: upstream %s cannot be listed: %v", f.name, d.Err)
+			return d, added, findingsError("nothing was changed: upstream %s cannot be listed: %v", f.name, d.Err)
 		}
-		return d, nil
+		return d, added, nil
 	}
-	return federation.Drift{}, findingsError("nothing was changed: upstream %s lists no tools", f.name)
+	return drift, added, findingsError("nothing was changed: upstream %s lists no tools", f.name)
 }
 
 // show prints the block and the tools.
@@ -169,15 +183,19 @@ func (f *mcpFlags) show(e env, block string, d federation.Drift) error {
 	return nil
 }
 
-// write writes mcpd.hcl and mcpd.lock, both or none. Tools that were not shown in full are not
-// accepted.
-func (f *mcpFlags) write(e env, config candidate, d federation.Drift) error {
+// write writes mcpd.hcl and mcpd.lock, both or none, and creates a missing tools directory, which the
+// other verbs require. Tools that were not shown in full are not accepted.
+func (f *mcpFlags) write(e env, config candidate, d federation.Drift, added definition.Upstream) error {
 	path := e.resolve(f.files.lockPath())
 	lock, err := lockfile.ReadOrNew(path)
 	if err != nil {
 		return findingsError("%v", err)
 	}
+	served := slices.Clone(d.Tools)
 	d.Changes = slices.DeleteFunc(d.Changes, func(c lockfile.Change) bool {
+		if !c.Complete() || c.Kind == lockfile.Removed {
+			served = slices.DeleteFunc(served, func(name string) bool { return name == c.Name })
+		}
 		if !c.Complete() {
 			warnf(e, "tool %q of %s is too long to show in full, and stays in quarantine; review it with mcpd lock diff --json", c.Name, c.Upstream)
 		}
@@ -192,5 +210,22 @@ func (f *mcpFlags) write(e env, config candidate, d federation.Drift) error {
 	if err := lockfile.Write(path, lock); err != nil {
 		return findingsError("%v", errors.Join(err, config.restore(e)))
 	}
-	return tellAccepted(e, []federation.Drift{d})
+	wrote := fmt.Sprintf("wrote %s and %s", filepath.ToSlash(filepath.Clean(f.files.config)), filepath.ToSlash(f.files.lockPath()))
+	if _, err := e.disk.stat(f.files.tools); errors.Is(err, fs.ErrNotExist) {
+		if err := e.disk.mkdirAll(f.files.tools, 0o755); err != nil {
+			return findingsError("%s; then: %v", wrote, err)
+		}
+		wrote += ", and created the directory " + filepath.ToSlash(filepath.Clean(f.files.tools))
+	}
+	if err := tellAccepted(e, []federation.Drift{d}); err != nil {
+		return err
+	}
+	for i, name := range served {
+		served[i] = sanitize(added.LocalName(name))
+	}
+	if len(served) > 0 {
+		wrote += fmt.Sprintf("\nthe tools of upstream %s are served as: %s", f.name, strings.Join(served, ", "))
+	}
+	_, err = fmt.Fprintln(e.text(), wrote)
+	return err
 }
