@@ -126,6 +126,8 @@ func (f *projectFlags) folder(e env) error {
 		return usageError("%s is a file; name its directory", f.tools)
 	case f.toolsGiven:
 		return usageError("directory %s not found", f.tools)
+	case exists(e, f.config): // mcpd init replaces no file
+		return usageError("directory %s not found; create it with mkdir %s, or name another with --tools", f.tools, filepath.Clean(f.tools))
 	default:
 		return usageError("directory %s not found; create it with mcpd init, or name another with --tools", f.tools)
 	}
