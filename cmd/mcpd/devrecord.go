@@ -60,8 +60,7 @@ func (d *devSession) leaveView(ended <-chan struct{}, typed <-chan []byte, chunk
 			case string(chunk) != string(rune(escape)): // the editor would wait for the rest of a sequence
 				select {
 				case in.chunks <- chunk:
-				case <-done:
-				case <-ended:
+				default: // nothing reads it, and Ctrl-C must arrive
 				}
 			}
 		}
