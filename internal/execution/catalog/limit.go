@@ -119,8 +119,12 @@ func (c *Catalog) keyUses(def *definition.Limit, shares []ratelimit.KeyShare) []
 }
 
 func limitOf(def *definition.Limit, operator bool) *ratelimit.Limit {
+	key := ""
+	if def.Key != nil {
+		key = def.Key.Text.Body()
+	}
 	return &ratelimit.Limit{
-		ID:    ratelimit.ID{Name: def.Name, Operator: operator, Rate: ratelimit.Rate{Calls: def.Calls, Per: def.Per}},
+		ID:    ratelimit.ID{Name: def.Name, Operator: operator, Rate: ratelimit.Rate{Calls: def.Calls, Per: def.Per}, Key: key},
 		Burst: def.Burst, Concurrency: def.Concurrency, Reason: def.Reason, FailOpen: def.FailOpen,
 	}
 }

@@ -64,6 +64,8 @@ type ID struct {
 	// Operator reports that the limit is in mcpd.hcl.
 	Operator bool
 	Rate     Rate
+	// Key is the expression of its keys: those of another expression may have arguments.
+	Key string
 }
 
 // Limit is one limit. It is immutable.

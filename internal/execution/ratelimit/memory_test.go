@@ -116,14 +116,15 @@ func TestMemory_changedLimit(t *testing.T) {
 		next Limit
 		want bool
 	}{
-		{"the same limit", Limit{ID: ID{"l", true, Rate{1, time.Hour}}, Burst: 2}, true},
-		{"a smaller burst", Limit{ID: ID{"l", true, Rate{1, time.Hour}}, Burst: 1}, true},
-		{"another rate", Limit{ID: ID{"l", true, Rate{2, time.Hour}}, Burst: 2}, false},
-		{"another name", Limit{ID: ID{"k", true, Rate{1, time.Hour}}, Burst: 2}, false},
-		{"a tool file's", Limit{ID: ID{"l", false, Rate{1, time.Hour}}, Burst: 2}, false},
+		{"the same limit", Limit{ID: ID{"l", true, Rate{1, time.Hour}, "k"}, Burst: 2}, true},
+		{"a smaller burst", Limit{ID: ID{"l", true, Rate{1, time.Hour}, "k"}, Burst: 1}, true},
+		{"another rate", Limit{ID: ID{"l", true, Rate{2, time.Hour}, "k"}, Burst: 2}, false},
+		{"another key", Limit{ID: ID{"l", true, Rate{1, time.Hour}, "args.n"}, Burst: 2}, false},
+		{"another name", Limit{ID: ID{"k", true, Rate{1, time.Hour}, "k"}, Burst: 2}, false},
+		{"a tool file's", Limit{ID: ID{"l", false, Rate{1, time.Hour}, "k"}, Burst: 2}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			m, l := NewMemory(newClock().now), &Limit{ID: ID{"l", true, Rate{1, time.Hour}}, Burst: 2}
+			m, l := NewMemory(newClock().now), &Limit{ID: ID{"l", true, Rate{1, time.Hour}, "k"}, Burst: 2}
 			m.SetLimits([]*Limit{l})
 			take(m, "a", l)
 			take(m, "a", l)
