@@ -347,7 +347,7 @@ func (b *formBuilder) chosen(pointer string, s schema, branches []json.RawMessag
 		return at
 	}
 	for i, branch := range branches {
-		if value != nil && b.fits(b.parse(branch).over(s), value) {
+		if value != nil && b.fits(b.over(b.parse(branch), s), value) {
 			return i
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -330,5 +331,29 @@ func TestForm_hiddenPrincipal(t *testing.T) {
 		if again := postedBy(t, page, "/items"); again.Has("escaped") != hides(value, oneLine) || !again.Has("escaped") && again.Get("q") != value || again.Has("escaped") && fieldValue(again.Get("q")) != value {
 			t.Errorf("%q: the search is %q", value, again)
 		}
+	}
+}
+
+// Names of required members are merged within the budget of a page, however often they are repeated.
+func TestFormOf_requiredNames(t *testing.T) {
+	names := make([]string, 10_000)
+	for i := range names {
+		names[i] = fmt.Sprintf("m%d", i)
+	}
+	required, _ := json.Marshal(names) // strings always encode
+	again := strings.Repeat(`,{"$ref":"#/$defs/A"}`, 250)
+	for name, document := range map[string]string{
+		"wide":      `{"type":"object","allOf":[{}` + again + `],"$defs":{"A":{"required":` + string(required) + `}}}`,
+		"recursive": `{"type":"object","allOf":[{}` + again + `],"$defs":{"A":{"required":["a"],"allOf":[{}` + again + `]}}}`,
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		s := newSchemas(json.RawMessage(document))
+		parsed := s.parse(json.RawMessage(document))
+		runtime.ReadMemStats(&after)
+		if made := after.TotalAlloc - before.TotalAlloc; made > 1<<30 || len(parsed.Required) > maxRequired {
+			t.Errorf("%s: %d bytes allocated, %d names", name, made, len(parsed.Required))
+		}
+		t.Logf("%s: %d MiB", name, (after.TotalAlloc-before.TotalAlloc)>>20)
 	}
 }

@@ -27,7 +27,7 @@ type schema struct {
 	Enum        []json.RawMessage `json:"enum"`
 	EnumNames   []string          `json:"enumNames"`
 	Properties  members           `json:"properties"`
-	Required    []string          `json:"required"`
+	Required    requiredNames     `json:"required"`
 	Items       json.RawMessage   `json:"items"`
 	OneOf       []json.RawMessage `json:"oneOf"`
 	AnyOf       []json.RawMessage `json:"anyOf"`
@@ -54,6 +54,43 @@ func (o *oneOrMore) UnmarshalJSON(j []byte) error {
 		return nil
 	}
 	return json.Unmarshal(j, (*[]string)(o))
+}
+
+// requiredNames are different names of required members. There are at most maxRequired, as a page shows
+// fewer members.
+type requiredNames []string
+
+const maxRequired = 4 * maxFields
+
+// UnmarshalJSON decodes a list of strings.
+func (n *requiredNames) UnmarshalJSON(j []byte) error {
+	var all []string
+	if err := json.Unmarshal(j, &all); err != nil {
+		return err
+	}
+	*n = requiredNames(nil).with(all)
+	return nil
+}
+
+// with returns the names with others.
+func (n requiredNames) with(others []string) requiredNames {
+	if len(others) == 0 {
+		return n
+	}
+	known := make(map[string]bool, len(n))
+	for _, name := range n {
+		known[name] = true
+	}
+	n = slices.Clip(n)
+	for _, name := range others {
+		if len(n) == maxRequired {
+			break
+		}
+		if !known[name] {
+			n, known[name] = append(n, name), true
+		}
+	}
+	return n
 }
 
 // member is a member of a JSON object.
@@ -132,16 +169,28 @@ func (s schemas) parseWithin(j json.RawMessage, depth int) schema {
 		return parsed
 	}
 	if target, ok := s.definitions[parsed.Ref]; ok {
-		parsed = parsed.over(s.parseWithin(target, depth-1))
+		parsed = s.over(parsed, s.parseWithin(target, depth-1))
 	}
 	for _, part := range parsed.AllOf[:min(len(parsed.AllOf), maxFields)] {
 		if parsed.Properties.isCut() {
 			break
 		}
-		parsed = parsed.over(s.parseWithin(part, depth-1))
+		parsed = s.over(parsed, s.parseWithin(part, depth-1))
 	}
 	return parsed
 }
+
+// over is [schema.over] within the budget: schemas that are merged again and again are copied again
+// and again.
+func (s schemas) over(over, under schema) schema {
+	if *s.budget -= mergeCost * (len(over.Properties) + len(over.Required) + len(under.Properties) + len(under.Required)); *s.budget < 0 {
+		return over
+	}
+	return over.over(under)
+}
+
+// mergeCost is what a merged name takes of the budget, in bytes that are parsed in the same time.
+const mergeCost = 64
 
 // over fills the missing keywords of s from o.
 func (s schema) over(o schema) schema {
@@ -204,7 +253,7 @@ func (s schema) over(o schema) schema {
 			}
 		}
 	}
-	s.Required = slices.Concat(s.Required, o.Required)
+	s.Required = s.Required.with(o.Required)
 	return s
 }
 
@@ -215,7 +264,7 @@ func (s schemas) merge(base schema, branch json.RawMessage) json.RawMessage {
 		return branch
 	}
 	base.OneOf, base.AnyOf, base.AllOf, base.Default, base.Ref = nil, nil, nil, nil, ""
-	merged := b.over(base)
+	merged := s.over(b, base)
 	merged.Ref, merged.AllOf = "", nil
 	return merged.json()
 }
