@@ -39,6 +39,7 @@ func (s *stdioServer) hear(t *testing.T, part string) string {
 // attachTools has a tool that returns the version, and one that waits for a site.
 const attachTools = `tool "probe" {
   description = "Version %[1]d"
+  timeout     = "30s"
   run         = "return 'version %[1]d';"
 }
 tool "wait" {
