@@ -128,9 +128,14 @@ func TestSubscribe_upstreamResource(t *testing.T) {
 					return &mcp.ReadResourceResult{}, nil
 				})
 				url := serveUpstream(t, notes, options)
-				updated := make(chan string, 100)
+				updated := make(chan string, 1)
 				client := mcp.NewClient(&mcp.Implementation{Name: "sdk", Version: "1"}, &mcp.ClientOptions{
-					ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { updated <- r.Params.URI },
+					ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) {
+						select {
+						case updated <- r.Params.URI:
+						default: // the end of the session waits for this function, and the test has read enough
+						}
+					},
 				})
 				session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url + "/mcp"}, &mcp.ClientSessionOptions{ProtocolVersion: version})
 				if err != nil {
