@@ -434,7 +434,7 @@ func TestJourney_listener(t *testing.T) {
 	})
 	p := newPage(t)
 	p.base = s.url
-	p.expect("with a status of 401", "with a status of 503") // without a session, and of a call that is not made
+	p.expect("with a status of 401", "with a status of 403") // without a session, and of a call that is not made
 	p.open("/console/")
 	p.see("Sign in")
 	p.check("signin")
