@@ -54,6 +54,9 @@ type Report struct {
 // literals are masked.
 func (r Report) Shown() map[string][]byte { return r.sources.Shown(r.Problems) }
 
+// SecretLiterals returns the literals that [Report.Shown] masks, of all files.
+func (r Report) SecretLiterals() []string { return r.sources.SecretLiterals() }
+
 // Load reads all files and publishes a snapshot. Further calls read everything again. If the files
 // have errors, Load returns a [diag.List], and the previous snapshot keeps serving.
 func (s *Server) Load(ctx context.Context) (Report, error) { return s.Reload(ctx, Change{All: true}) }

@@ -14,12 +14,14 @@ import (
 
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
+	"github.com/mcpd/mcpd/internal/base/redact"
 	"github.com/mcpd/mcpd/internal/execution/pipeline"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/internal/ops/audit"
 	"github.com/mcpd/mcpd/internal/ops/control"
 	"github.com/mcpd/mcpd/internal/ops/replay"
+	"github.com/mcpd/mcpd/internal/ops/tooltest"
 )
 
 // Bounds of a replay.
@@ -89,14 +91,15 @@ func (o *runningServer) replay(ctx context.Context, edit control.PolicyEdit) (an
 	if err != nil && !errors.As(err, &mistakes) {
 		return nil, fmt.Errorf("load the files with the edit: %w", err)
 	}
-	result := control.ReplayResult{Problems: encoded(report.Problems), Changes: []control.ReplayedCall{}}
+	problems := o.withoutLiterals(edit.File, report)
+	result := control.ReplayResult{Problems: encoded(problems), Changes: []control.ReplayedCall{}}
 	shown := report.Shown()
 	if shown[edit.File] != nil {
 		// In the text of the client, masked literals stay masked wherever the edit has moved them.
 		shown[edit.File] = hclfile.RedactSecrets(edit.File, []byte(edit.Text))
 	}
 	var printed bytes.Buffer
-	if err := (diag.Printer{Sources: shown}).Print(&printed, report.Problems); err != nil {
+	if err := (diag.Printer{Sources: shown}).Print(&printed, problems); err != nil {
 		return nil, err
 	}
 	result.Diagnostics = printed.String()
@@ -108,6 +111,25 @@ func (o *runningServer) replay(ctx context.Context, edit control.PolicyEdit) (an
 		return nil, err
 	}
 	return result, nil
+}
+
+// withoutLiterals returns the problems of an edit without the masked literals of the files: a problem may
+// quote a value where the edit has moved it, or a local value that the edit uses.
+func (o *runningServer) withoutLiterals(edited string, report engine.Report) diag.List {
+	if len(report.Problems) == 0 {
+		return report.Problems
+	}
+	content, _, _ := o.server.Inside().Catalog().File(edited)
+	hidden := tooltest.Sensitive(append(report.SecretLiterals(), hclfile.SecretLiterals(edited, content)...))
+	problems := slices.Clone(report.Problems)
+	for i := range problems {
+		d := &problems[i]
+		d.Summary, d.Detail, d.Notes = redact.Over(d.Summary, hidden), redact.Over(d.Detail, hidden), slices.Clone(d.Notes)
+		for j := range d.Notes {
+			d.Notes[j].Message = redact.Over(d.Notes[j].Message, hidden)
+		}
+	}
+	return problems
 }
 
 // editedText returns the text of an edit, with the values of masked literals.

@@ -208,6 +208,28 @@ func TestReplay_diagnostics(t *testing.T) {
 	}
 }
 
+// A problem quotes no masked literal, of the edited file or of another one.
+func TestReplay_literalsInProblems(t *testing.T) {
+	t.Parallel()
+	a := startControlled(t, "", func(dir string) {
+		save(t, filepath.Join(dir, "tools.d", "tools.hcl"), controlTools+"locals {\n  api_password = \"hunter2secret\"\n}\n")
+		save(t, filepath.Join(dir, "tools.d", "other.hcl"), "locals {\n  db_password = \"correct-horse\"\n}\n")
+	})
+	const policy = "policy \"q\" {\n  reason = \"r\"\n  tools  = [\"add\"]\n  deny   = "
+	for name, row := range map[string]struct{ before, after, private string }{
+		"moved":      {"locals {\n  api_password = ", policy, "hunter2secret"},
+		"used":       {`tools  = ["pay"]`, `tools  = [local.api_password]`, "hunter2secret"},
+		"other file": {`tools  = ["pay"]`, `tools  = [local.db_password]`, "correct-horse"},
+	} {
+		got := a.edited(t, row.before, row.after)
+		for _, text := range []string{string(got.Problems), got.Diagnostics} {
+			if strings.Contains(text, row.private) || !strings.Contains(text, "[sensitive]") || got.Counts != nil {
+				t.Errorf("%s: %s", name, text)
+			}
+		}
+	}
+}
+
 // Errors that other files on disk have without the edit are not blamed on the edit.
 func TestReplay_errorsOnDisk(t *testing.T) {
 	t.Parallel()

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -264,6 +265,9 @@ func TestTry_impersonation(t *testing.T) {
 	calls := a.records(t, got.CallID, `"outcome":"ok"`)
 	if len(calls) != 1 || calls[0]["listener"] != "console" || calls[0]["request_id"] != attributes["request_id"] {
 		t.Errorf("the call is recorded as %v, the event as %v", calls, attributes)
+	}
+	if caller, _ := calls[0]["principal"].(map[string]any); !reflect.DeepEqual(caller["groups"], []any{"leads"}) {
+		t.Errorf("the caller is recorded as %v", caller)
 	}
 	own, _ := a.result(t, toolCall("pay", `{}`))
 	owns := a.records(t, own.CallID)

@@ -199,6 +199,14 @@ func (s Sources) Shown(problems diag.List) map[string][]byte {
 	return masked
 }
 
+// SecretLiterals returns the literals that [Sources.Shown] masks, of all files.
+func (s Sources) SecretLiterals() (literals []string) {
+	for name, content := range s.Project() {
+		literals = append(literals, hclfile.SecretLiterals(name, content)...)
+	}
+	return literals
+}
+
 // Source returns the source of the top-level block at a range in the files of the catalog, with
 // secrets masked as in [Sources.Shown]. It is empty if the range is in no block.
 func (c *Catalog) Source(where diag.Range) string {

@@ -27,11 +27,23 @@ var shownOfSecrets = []string{"env", "file", "command", "token_url", "authorize_
 // "password", or in a URL, so positions do not change. The file may have any errors. If it is
 // too large to parse, the result is nil. Files in other languages are unchanged.
 func RedactSecrets(path string, content []byte) (shown []byte) {
+	shown, _ = redacted(path, content)
+	return shown
+}
+
+// SecretLiterals returns the literals that [RedactSecrets] replaces, as they are in the file. A literal
+// of several lines is one for each line.
+func SecretLiterals(path string, content []byte) []string {
+	_, literals := redacted(path, content)
+	return literals
+}
+
+func redacted(path string, content []byte) (shown []byte, literals []string) {
 	switch {
 	case !slices.ContainsFunc([]string{".hcl", ".hcl.json", ".mcpdvars"}, func(end string) bool { return strings.HasSuffix(path, end) }):
-		return content
+		return content, nil
 	case len(content) > maxFile:
-		return nil
+		return nil, nil
 	}
 	defer func() {
 		if recover() != nil {
@@ -48,7 +60,14 @@ func RedactSecrets(path string, content []byte) (shown []byte) {
 			r.mask(found[2], found[3])
 		}
 	}
-	return r.shown
+	for _, m := range r.masked {
+		for line := range bytes.Lines(content[m[0]:m[1]]) {
+			if line = bytes.TrimSpace(line); len(line) > 0 {
+				literals = append(literals, string(line))
+			}
+		}
+	}
+	return r.shown, literals
 }
 
 // BlockSource returns the source of the top-level block that contains an offset, with secrets
@@ -70,6 +89,7 @@ func BlockSource(path string, content []byte, kind Kind, offset int) string {
 // redactor processes the tokens of a file once.
 type redactor struct {
 	shown  []byte
+	masked [][2]int // start and end of each masked literal
 	tokens hclsyntax.Tokens
 	// all means that every literal is redacted, as in a file of values.
 	all    bool
@@ -233,6 +253,7 @@ func (r *redactor) maskToken(i int) {
 
 // mask replaces bytes, except line ends.
 func (r *redactor) mask(start, end int) {
+	r.masked = append(r.masked, [2]int{start, end})
 	for i := start; i < end; i++ {
 		if b := r.shown[i]; b != '\n' && b != '\r' {
 			r.shown[i] = '*'
