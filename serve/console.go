@@ -76,7 +76,9 @@ func (f *Front) permitted(may bool, err error) bool {
 	return may
 }
 
-// Bounds of the sessions of the console. A session beyond them ends the oldest one.
+// Bounds of the sessions of the console. A session beyond them ends the oldest of those that were never
+// used, or else the oldest one. So a program that sends a credential with each request, and no cookie,
+// does not end the session of a browser.
 const (
 	consoleLifetime       = 8 * time.Hour
 	maxConsoleSessions    = 64
@@ -106,7 +108,24 @@ type consoleSession struct {
 	began      time.Time
 	pages      ConsolePages
 	expiry     *time.Timer // ends the session, with the credential, if no request does
-	closing    sync.Once
+	// used is set by a sign-in with the form, or by the first request with the cookie. It is guarded by
+	// the mutex of the sessions.
+	used    bool
+	closing sync.Once
+}
+
+// endsBefore reports whether the session ends before another one if there are too many.
+func (s *consoleSession) endsBefore(other *consoleSession) bool {
+	switch {
+	case other == nil:
+		return true
+	case s.expired() != other.expired():
+		return s.expired()
+	case s.used != other.used:
+		return !s.used
+	default:
+		return s.began.Before(other.began)
+	}
 }
 
 func (s *consoleSession) expired() bool { return time.Since(s.began) >= consoleLifetime }
@@ -247,7 +266,7 @@ func postedCredential(w http.ResponseWriter, r *http.Request) string {
 func (s *consoleSessions) begin(w http.ResponseWriter, r *http.Request, p identity.Principal, credential string) (*consoleSession, error) {
 	id := rand.Text()
 	cookie := http.Cookie{Name: consoleCookie(r), Value: id, MaxAge: int(consoleLifetime.Seconds()), HttpOnly: true, SameSite: http.SameSiteStrictMode}
-	session := &consoleSession{key: sha256.Sum256([]byte(id)), principal: p, credential: credential, began: time.Now()}
+	session := &consoleSession{key: sha256.Sum256([]byte(id)), principal: p, credential: credential, began: time.Now(), used: r.Method == http.MethodPost}
 	if onLoopback(r) {
 		session.base = ConsolePath + secretPrefix + rand.Text()
 		cookie.Path = session.base
@@ -265,24 +284,27 @@ func (s *consoleSessions) begin(w http.ResponseWriter, r *http.Request, p identi
 	s.mu.Lock()
 	s.byID[session.key] = session
 	for {
-		var all, own int
+		var own int
 		var oldest, oldestOwn *consoleSession
 		for _, other := range s.byID {
-			all++
-			if oldest == nil || other.began.Before(oldest.began) {
+			mine := sameCaller(other.principal, p)
+			if mine {
+				own++
+			}
+			if other == session {
+				continue
+			}
+			if other.endsBefore(oldest) {
 				oldest = other
 			}
-			if sameCaller(other.principal, p) {
-				own++
-				if oldestOwn == nil || other.began.Before(oldestOwn.began) {
-					oldestOwn = other
-				}
+			if mine && other.endsBefore(oldestOwn) {
+				oldestOwn = other
 			}
 		}
 		switch {
 		case own > maxPrincipalSessions:
 			oldest = oldestOwn
-		case all <= maxConsoleSessions && !oldest.expired():
+		case len(s.byID) <= maxConsoleSessions && (oldest == nil || !oldest.expired()):
 			oldest = nil
 		}
 		if oldest == nil {
@@ -352,9 +374,15 @@ func (s *consoleSessions) find(r *http.Request) *consoleSession {
 	for _, cookie := range r.CookiesNamed(consoleCookie(r)) {
 		s.mu.Lock()
 		session := s.byID[sha256.Sum256([]byte(cookie.Value))]
+		if session != nil && !strings.HasPrefix(r.URL.Path, session.base+"/") {
+			session = nil
+		}
+		if session != nil {
+			session.used = true
+		}
 		s.mu.Unlock()
 		switch {
-		case session == nil, !strings.HasPrefix(r.URL.Path, session.base+"/"):
+		case session == nil:
 		case !session.expired():
 			return session
 		default:

@@ -395,6 +395,28 @@ func TestConsole_credentialInHeader(t *testing.T) {
 	}
 }
 
+// A program that sends its credential with each request, and no cookie, ends no session of a browser.
+func TestConsole_requestsWithoutCookie(t *testing.T) {
+	c := newConsoleSite(t, consoleBlock)
+	b := c.browser()
+	c.signIn(b, c.keys["bob"])
+	if status, text, _ := c.send(b, "/console/items", nil); status != http.StatusOK {
+		t.Fatalf("the browser: %d %s", status, text)
+	}
+	for range 20 {
+		status, text, _ := c.send(c.browser(), "/console/items", nil, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+c.keys["bob"]) })
+		if status != http.StatusOK {
+			t.Fatalf("the program: %d %s", status, text)
+		}
+	}
+	if status, text, _ := c.send(b, "/console/items", nil); status != http.StatusOK || !strings.HasPrefix(text, "bob") {
+		t.Errorf("the browser, after the program: %d %s", status, text)
+	}
+	if n := c.console.sessions(); n != 8 {
+		t.Errorf("%d sessions", n)
+	}
+}
+
 // TestConsole_reload: the rights are those of the block as it is now.
 func TestConsole_reload(t *testing.T) {
 	c := newConsoleSite(t, consoleBlock)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 )
 
 //go:embed assets/*.js assets/*.css assets/*.svg
@@ -27,8 +28,11 @@ type asset struct {
 	packed  []byte // compressed with gzip
 }
 
-// loadAssets compresses the embedded files, by name.
-func loadAssets() (map[string]*asset, error) {
+// packedAssets returns the embedded files with their compressed form, by name. All consoles of a process
+// share them.
+var packedAssets = sync.OnceValues(packAssets)
+
+func packAssets() (map[string]*asset, error) {
 	entries, err := assetFiles.ReadDir("assets")
 	if err != nil {
 		return nil, fmt.Errorf("read assets: %w", err)

@@ -103,11 +103,11 @@ func New(b Backend, o Options) (*Console, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	pages, err := parsePages()
+	pages, err := parsedPages()
 	if err != nil {
 		return nil, err
 	}
-	assets, err := loadAssets()
+	assets, err := packedAssets()
 	if err != nil {
 		return nil, err
 	}

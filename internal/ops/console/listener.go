@@ -42,26 +42,21 @@ func rebase(page []byte, base string) []byte {
 	return ownPath().ReplaceAll(page, []byte(` $1="`+base+`/`))
 }
 
-// outside has the page and the assets for callers who have not signed in.
-var outside = sync.OnceValues(func() (*Console, error) {
-	pages, err := parsePages()
-	if err != nil {
-		return nil, err
-	}
-	assets, err := loadAssets()
-	return &Console{pages: pages, assets: assets, mux: http.NewServeMux()}, err
-})
-
 // SignIn writes the page that asks a caller of a listener for a credential, with why the last one was
 // not accepted, or an asset that the page loads. The form posts to the path base.
 func SignIn(w http.ResponseWriter, r *http.Request, base string, status int, problem string) {
 	secureHeaders(w.Header())
-	shared, err := outside()
+	pages, err := parsedPages()
 	if err != nil {
 		http.Error(w, "The page cannot be shown.", http.StatusInternalServerError)
 		return
 	}
-	c := &Console{pages: shared.pages, assets: shared.assets, base: base, options: Options{Base: base}}
+	assets, err := packedAssets()
+	if err != nil {
+		http.Error(w, "The page cannot be shown.", http.StatusInternalServerError)
+		return
+	}
+	c := &Console{pages: pages, assets: assets, base: base, options: Options{Base: base}}
 	if path, ok := strings.CutPrefix(r.URL.Path, base+"/assets/"); ok && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
 		hash, name, _ := strings.Cut(path, "/")
 		r.SetPathValue("hash", hash)

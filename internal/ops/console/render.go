@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -23,7 +24,9 @@ var templateFiles embed.FS
 // pageNames are the templates of pages. Each fills in layout.html and may use parts.html.
 var pageNames = []string{"overview", "items", "item", "calls", "call", "policies", "upstreams", "access", "confirm", "problem", "signin"}
 
-// parsePages parses the templates of all pages, by name.
+// parsedPages returns the templates of all pages, by name. All consoles of a process share them.
+var parsedPages = sync.OnceValues(parsePages)
+
 func parsePages() (map[string]*template.Template, error) {
 	pages := map[string]*template.Template{}
 	for _, name := range pageNames {
