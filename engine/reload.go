@@ -50,8 +50,7 @@ type Report struct {
 	sources catalog.Sources
 }
 
-// Shown returns the files that Problems refer to, by file name, for a [diag.Printer]. Secret
-// literals are masked.
+// Shown returns the files with Problems by name, for a [diag.Printer], with secret literals masked.
 func (r Report) Shown() map[string][]byte { return r.sources.Shown(r.Problems) }
 
 // SecretLiterals returns the literals that [Report.Shown] masks, of all files.

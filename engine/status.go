@@ -55,8 +55,7 @@ type Status struct {
 	sources catalog.Sources
 }
 
-// Shown returns the files that Problems refer to, by file name, for a [diag.Printer]. Secret
-// literals are masked.
+// Shown returns the files with Problems by name, for a [diag.Printer], with secret literals masked.
 func (s Status) Shown() map[string][]byte { return s.sources.Shown(s.Problems) }
 
 // healthy is the [Status.Health] of a server without problems.
