@@ -51,6 +51,17 @@ func (f *importFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "write nothing, and print what would change")
 }
 
+// createTools creates the tools directory, which other verbs require, if it is missing.
+func (f *importFlags) createTools(e env) (created bool, err error) {
+	if _, err := e.disk.stat(f.files.tools); !errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err := e.disk.mkdirAll(f.files.tools, 0o755); err != nil {
+		return false, findingsError("%v", err)
+	}
+	return true, nil
+}
+
 // importedName matches the names of imports, which are parts of names of files and secrets.
 var importedName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
 
@@ -193,7 +204,7 @@ func newImportOpenAPI(e env) *cobra.Command {
 		Short: "Write tools for the operations of an OpenAPI document",
 		Long: `Openapi reads an OpenAPI 3.0 or 3.1 document, as JSON or YAML; SPEC is a file, or - for standard
 input. It writes a tool and a test for each selected operation to NAME.hcl in the tools
-directory, and the secrets that they need to mcpd.hcl. It first prints the permissions that
+directory, which it creates, and the secrets that they need to mcpd.hcl. It first prints the permissions that
 this adds and the hosts that get secrets, and asks.
 
 A second import updates the blocks without edits, and keeps the others.`,
@@ -226,6 +237,15 @@ func (f *openAPIFlags) run(ctx context.Context, e env, source string) error {
 	}
 	if f.options.Prefix != "" && !prefixText.MatchString(f.options.Prefix) {
 		return usageError("--prefix takes lower-case letters, digits and underscores")
+	}
+	if !f.files.toolsGiven {
+		created, err := f.createTools(e)
+		if err != nil {
+			return err
+		}
+		if created {
+			defer func() { _ = e.disk.remove(f.files.tools) }() // fails if the import has written a file
+		}
 	}
 	if err := f.files.folder(e); err != nil {
 		return err

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"net/url"
 	"path/filepath"
@@ -211,10 +210,11 @@ func (f *mcpFlags) write(e env, config candidate, d federation.Drift, added defi
 		return findingsError("%v", errors.Join(err, config.restore(e)))
 	}
 	wrote := fmt.Sprintf("wrote %s and %s", filepath.ToSlash(filepath.Clean(f.files.config)), filepath.ToSlash(f.files.lockPath()))
-	if _, err := e.disk.stat(f.files.tools); errors.Is(err, fs.ErrNotExist) {
-		if err := e.disk.mkdirAll(f.files.tools, 0o755); err != nil {
-			return findingsError("%s; then: %v", wrote, err)
-		}
+	created, err := f.createTools(e)
+	if err != nil {
+		return findingsError("%s; then: %v", wrote, err)
+	}
+	if created {
 		wrote += ", and created the directory " + filepath.ToSlash(filepath.Clean(f.files.tools))
 	}
 	if err := tellAccepted(e, []federation.Drift{d}); err != nil {
