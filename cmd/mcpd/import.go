@@ -260,7 +260,7 @@ func (f *openAPIFlags) run(ctx context.Context, e env, source string) error {
 	}
 	was, err := f.definitions(ctx, e, unexplained, tools, config)
 	if err != nil {
-		return err
+		return nothingWritten(err)
 	}
 	f.options.Name, f.options.MaxText, f.options.MaxHCL = f.name, maxToolFile, hclfile.MaxHCL
 	f.options.Earlier = openapi.Earlier(string(tools.before))
@@ -273,6 +273,9 @@ func (f *openAPIFlags) run(ctx context.Context, e env, source string) error {
 	}
 	if err != nil {
 		return findingsError("%v", err)
+	}
+	if err := nameTaken(was, generated, tools.path); err != nil {
+		return err
 	}
 	merged := openapi.Merge(string(tools.before), generated)
 	printSkipped(e, generated.Skipped)
@@ -291,6 +294,20 @@ func (f *openAPIFlags) run(ctx context.Context, e env, source string) error {
 		return nothingWritten(err)
 	}
 	return f.finish(e, merged, privdiff.Compare(was, is), secretLines(was, is, generated.Secrets), tools, config)
+}
+
+// nameTaken returns an error if a tool outside the imported file has the name of a generated one.
+func nameTaken(was privdiff.Snapshot, generated *openapi.Generated, path string) error {
+	for _, file := range was.Files {
+		for i := range file.Tools {
+			t := &file.Tools[i]
+			isIt := func(g openapi.Tool) bool { return g.Name == t.Name }
+			if t.NameRange.File != filepath.ToSlash(filepath.Clean(path)) && slices.ContainsFunc(generated.Tools, isIt) {
+				return usageError("%s: there is a tool %q already; choose other names with --prefix TEXT, or update the earlier import with its --name", t.NameRange, t.Name)
+			}
+		}
+	}
+	return nil
 }
 
 // removal explains errors that come from the removal of tools which other blocks name.

@@ -47,7 +47,7 @@ adds an upstream block to mcpd.hcl, and the tools in their current form to mcpd.
 }
 
 func (f *mcpFlags) run(ctx context.Context, e env, args []string) error {
-	block, err := f.block(args)
+	block, err := f.block(e, args)
 	if err != nil {
 		return err
 	}
@@ -91,8 +91,32 @@ func (f *mcpFlags) exists(u *definition.Upstream, args []string) error {
 	return usageError("%s: there is an upstream %q at another address; choose another name with --name", u.AddressRange, f.name)
 }
 
+// directory returns the working directory of a program, relative to mcpd.hcl, if an argument is a path
+// relative to this directory: mcpd may later start in another one. Otherwise it returns "".
+func (f *mcpFlags) directory(e env, args []string) (string, error) {
+	isPath := func(arg string) bool {
+		_, err := e.disk.stat(e.resolve(arg))
+		return err == nil && arg != "" && !filepath.IsAbs(arg)
+	}
+	if !slices.ContainsFunc(args, isPath) {
+		return "", nil
+	}
+	here, err := filepath.Abs(e.resolve("."))
+	if err != nil {
+		return "", findingsError("%v", err)
+	}
+	config, err := filepath.Abs(e.resolve(filepath.Dir(f.files.config)))
+	if err != nil {
+		return "", findingsError("%v", err)
+	}
+	if relative, err := filepath.Rel(config, here); err == nil {
+		here = relative
+	}
+	return filepath.ToSlash(here), nil
+}
+
 // block returns the upstream block, and the secret that it needs.
-func (f *mcpFlags) block(args []string) (string, error) {
+func (f *mcpFlags) block(e env, args []string) (string, error) {
 	var b strings.Builder
 	address := ""
 	if len(args) == 1 && (strings.HasPrefix(args[0], "http://") || strings.HasPrefix(args[0], "https://")) {
@@ -124,6 +148,13 @@ func (f *mcpFlags) block(args []string) (string, error) {
 			words[i] = tooltest.QuoteHCL(arg)
 		}
 		fmt.Fprintf(&b, "  command = [%s]\n", strings.Join(words, ", "))
+		dir, err := f.directory(e, args)
+		if err != nil {
+			return "", err
+		}
+		if dir != "" {
+			fmt.Fprintf(&b, "  dir = %s\n", tooltest.QuoteHCL(dir))
+		}
 	}
 	if f.bearer != "" {
 		fmt.Fprintf(&b, "\n  header \"Authorization\" { value = \"Bearer ${secret.%s_token}\" }\n", f.name)

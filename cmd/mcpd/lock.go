@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -163,7 +164,8 @@ func (l *lockFlags) diff(ctx context.Context, e env, operands []string) error {
 	}
 	switch uncompared := tellUncompared(e, drifts); {
 	case changes > 0:
-		return findingsError("%s from %s; to accept the changes: mcpd lock accept", differ(changes), l.files.lockPath())
+		accept := strings.Join(append([]string{"mcpd lock accept"}, operands...), " ")
+		return findingsError("%s from %s; to accept the changes: %s", differ(changes), l.files.lockPath(), accept)
 	case uncompared > 0:
 		return &exitError{code: exitFindings} // the messages were printed
 	}

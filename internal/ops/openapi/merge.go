@@ -47,7 +47,8 @@ func Diff(name string, before, after []byte) string {
 }
 
 const heading = `# Imported by mcpd import openapi. You can edit these blocks: a later import updates only the
-# blocks without an edit. To leave out a block for good, delete it, but not the comment above it.
+# blocks without an edit. To leave out a tool for good, delete its block and that of its test, but
+# not the comments above them.
 `
 
 // marker is the comment above a generated block. Operations have no line ends and no spaces. sha256 is
@@ -211,6 +212,7 @@ type merger struct {
 	all       map[string]bool
 	seen      map[string]bool // by kind and operation
 	keptTools map[string]bool // edited tools, whose tests stay too
+	removed   bool            // the part before was removed
 	out       Merged
 }
 
@@ -234,7 +236,12 @@ func (m *merger) append(block string) {
 
 func (m *merger) part(p *part) {
 	if p.kind == "" {
-		m.text.WriteString(p.text)
+		text := p.text
+		if m.removed && strings.HasSuffix(m.text.String(), "\n\n") {
+			text = strings.TrimPrefix(text, "\n")
+		}
+		m.removed = false
+		m.text.WriteString(text)
 		return
 	}
 	m.seen[p.kind+" "+p.key] = true
@@ -252,7 +259,7 @@ func (m *merger) part(p *part) {
 	case !p.intact() || m.keptTools[p.key]:
 		m.keep(p, Kept{Block: name, Old: p.text, New: text, Changed: digest(text) != p.digest, Seen: digest(text) == p.seen})
 	case text == "":
-		m.out.Removed = append(m.out.Removed, name)
+		m.out.Removed, m.removed = append(m.out.Removed, name), true
 		return
 	default:
 		m.text.WriteString(marked(p.kind, p.key, text))

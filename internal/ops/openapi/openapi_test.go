@@ -511,6 +511,9 @@ func TestMerge(t *testing.T) {
 			for _, k := range m.Kept {
 				kept = append(kept, fmt.Sprint(k.Block, " ", k.Changed))
 			}
+			if strings.Contains(m.Text, "\n\n\n") {
+				t.Errorf("two blank lines in %s", m.Text)
+			}
 			if strings.Join(got, "; ") != row.want || strings.Join(kept, "; ") != row.wantKept || m.Unchanged != row.unchanged {
 				t.Errorf("got %q, kept %q, %d unchanged", got, kept, m.Unchanged)
 			}
