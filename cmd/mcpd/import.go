@@ -16,6 +16,7 @@ import (
 	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/language/definition"
+	"github.com/mcpd/mcpd/internal/language/grant"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
 	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/internal/language/privdiff"
@@ -82,7 +83,14 @@ type candidate struct {
 
 // readCandidate reads a file that may be missing.
 func readCandidate(e env, path string) (candidate, error) {
-	text, err := e.disk.readFile(e.resolve(path))
+	info, err := e.disk.stat(e.resolve(path))
+	if err == nil && !info.Mode().IsRegular() {
+		return candidate{}, findingsError("%s is not a file", sanitize(path))
+	}
+	var text []byte
+	if err == nil {
+		text, err = e.disk.readFile(e.resolve(path))
+	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return candidate{}, findingsError("%v", err)
 	}
@@ -227,6 +235,12 @@ A second import updates the blocks without edits, and keeps the others.`,
 	return cmd
 }
 
+// selects reports whether flags select operations.
+func (f *openAPIFlags) selects() bool {
+	o := &f.options
+	return len(o.Tags)+len(o.Paths)+len(o.Methods)+len(o.OperationIDs) > 0
+}
+
 // prefixText matches the values of --prefix.
 var prefixText = regexp.MustCompile(`^[a-z][a-z0-9_]{0,30}$`)
 
@@ -279,7 +293,7 @@ func (f *openAPIFlags) run(ctx context.Context, e env, source string) error {
 	}
 	merged := openapi.Merge(string(tools.before), generated)
 	printSkipped(e, generated.Skipped)
-	if len(generated.Tools) == 0 && !tools.existed {
+	if len(generated.Tools) == 0 && (!tools.existed || f.selects()) {
 		return findingsError("no operation was selected that a tool can serve")
 	}
 	if len(merged.Text) > maxToolFile {
@@ -351,6 +365,11 @@ func (r *removal) eachName(do func(block, name string, where diag.Range)) {
 			do(fmt.Sprintf("%s %q", kind, block), name.Text, name.Range)
 		}
 	}
+	calls := func(kind, block string, g grant.Set, ranges map[string]diag.Range) {
+		for _, name := range g.Call {
+			do(fmt.Sprintf("%s %q", kind, block), name, ranges["tools."+name])
+		}
+	}
 	rules := func(policies []definition.Policy, limits []definition.Limit, hooks []definition.Hook) {
 		for i := range policies {
 			targets("policy", policies[i].Name, policies[i].Targets)
@@ -360,15 +379,23 @@ func (r *removal) eachName(do func(block, name string, where diag.Range)) {
 		}
 		for i := range hooks {
 			targets("hook", hooks[i].Name, hooks[i].Targets)
+			calls("hook", hooks[i].Name, hooks[i].Grant, hooks[i].GrantRanges)
 		}
 	}
 	rules(r.was.Config.Policies, r.was.Config.RateLimits, r.was.Config.Hooks)
 	for _, f := range r.was.Files {
 		rules(f.Policies, f.Limits, f.Hooks)
 		for i := range f.Tools {
-			for _, name := range f.Tools[i].Grant.Call {
-				do(fmt.Sprintf("tool %q", f.Tools[i].Name), name, f.Tools[i].GrantRanges["tools."+name])
-			}
+			calls("tool", f.Tools[i].Name, f.Tools[i].Grant, f.Tools[i].GrantRanges)
+		}
+		for i := range f.Resources {
+			calls("resource", f.Resources[i].Name, f.Resources[i].Grant, f.Resources[i].GrantRanges)
+		}
+		for i := range f.Templates {
+			calls("resource_template", f.Templates[i].Name, f.Templates[i].Grant, f.Templates[i].GrantRanges)
+		}
+		for i := range f.Prompts {
+			calls("prompt", f.Prompts[i].Name, f.Prompts[i].Grant, f.Prompts[i].GrantRanges)
 		}
 		for i := range f.Tests {
 			t := &f.Tests[i]
@@ -400,6 +427,9 @@ func (f *openAPIFlags) read(e env, source string) (*spec.Document, error) {
 	if source == "-" {
 		text, err = io.ReadAll(io.LimitReader(e.stdin, spec.MaxBytes+1))
 	} else {
+		if strings.HasPrefix(source, "https://") || strings.HasPrefix(source, "http://") {
+			return nil, usageError("mcpd reads documents from files: download %s first, or pass it to mcpd import openapi - --name NAME", source)
+		}
 		var info fs.FileInfo
 		if info, err = e.disk.stat(e.resolve(source)); err == nil && info.Size() > spec.MaxBytes {
 			return nil, findingsError("the document is larger than 32 MiB")
@@ -498,6 +528,9 @@ func printSkipped(e env, skipped []openapi.Skipped) {
 func (f *openAPIFlags) finish(e env, merged openapi.Merged, changes []privdiff.Change, secrets []string, tools, config candidate) error {
 	for _, kept := range merged.Kept {
 		what := "edited, kept: " + kept.Block
+		if kept.OfEdited {
+			what = "kept with its edited tool: " + kept.Block
+		}
 		switch {
 		case kept.New == "":
 			what += "; the document no longer has it"
@@ -515,6 +548,9 @@ func (f *openAPIFlags) finish(e env, merged openapi.Merged, changes []privdiff.C
 	question := "Write the files?"
 	if onlyNotes := merged.Noted > 0 && len(merged.Added)+len(merged.Updated)+len(merged.Removed) == 0 && !config.changed(); onlyNotes {
 		question = "Update the comments above the edited blocks, so that a later import does not print these differences again?"
+		if len(merged.Kept) == 0 {
+			question = "Update the comments above blocks that equal a new import, so that a later import updates them?"
+		}
 	} else if err := (&diffFlags{}).print(e, changes); err != nil {
 		return err
 	}
@@ -529,7 +565,7 @@ func (f *openAPIFlags) finish(e env, merged openapi.Merged, changes []privdiff.C
 			return err
 		}
 	}
-	if _, err := fmt.Fprintf(e.stdout, "%s: %d added, %d updated, %d removed, %d edited and kept, %d unchanged\n",
+	if _, err := fmt.Fprintf(e.stdout, "%s: %d added, %d updated, %d removed, %d kept, %d unchanged\n",
 		sanitize(tools.path), len(merged.Added), len(merged.Updated), len(merged.Removed), len(merged.Kept), merged.Unchanged); err != nil || f.dryRun {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -12,7 +13,11 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/privdiff"
+	"github.com/mcpd/mcpd/internal/ops/openapi"
 )
 
 // An import reads its files before its question, and the user may save them before the answer.
@@ -418,5 +423,20 @@ func checkImported(t *testing.T, dir string) {
 		if allowed.Secrets = nil; !allowed.IsEmpty() {
 			t.Errorf("tool %s has other grants: %+v", tool.Name, allowed)
 		}
+	}
+}
+
+// With another error in the files, the errors are printed instead.
+func TestImportOpenAPI_otherErrors(t *testing.T) {
+	snapshot := privdiff.Snapshot{Config: &definition.Config{Policies: []definition.Policy{{Name: "p", Targets: definition.Targets{Tools: []definition.Name{{Text: "drop_toy"}}}}}}}
+	r := removal{was: snapshot, path: "tools.d/toys.hcl", earlier: map[string]openapi.EarlierTool{"DELETE /toys": {Name: "drop_toy"}}}
+	unknown := diag.Diagnostic{Severity: diag.Error, Code: "unknown-tool"}
+	var printed bytes.Buffer
+	e := env{streams: streams{stderr: &printed}}
+	if err := r.explain(e, diag.List{unknown, {Severity: diag.Error, Code: "syntax"}}); err != nil || printed.Len() > 0 {
+		t.Errorf("with another error: %v\n%s", err, &printed)
+	}
+	if err := r.explain(e, diag.List{unknown}); err == nil || !strings.Contains(printed.String(), `policy "p" names tool "drop_toy", and the document no longer has DELETE /toys`) {
+		t.Errorf("%v\n%s", err, &printed)
 	}
 }

@@ -8,10 +8,12 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/mcpd/mcpd/diag"
 	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/internal/federation"
 	"github.com/mcpd/mcpd/internal/federation/lockfile"
@@ -187,7 +189,7 @@ func (f *mcpFlags) connect(ctx context.Context, e env, config candidate) (drift 
 			continue
 		}
 		if d.Err != nil {
-			return d, added, findingsError("nothing was changed: upstream %s cannot be listed: %v", f.name, d.Err)
+			return d, added, findingsError("nothing was changed: upstream %s cannot be listed: %s", f.name, diag.PrintableLines(d.Err.Error(), "  "))
 		}
 		return d, added, nil
 	}
@@ -251,12 +253,23 @@ func (f *mcpFlags) write(e env, config candidate, d federation.Drift, added defi
 	if err := tellAccepted(e, []federation.Drift{d}); err != nil {
 		return err
 	}
-	for i, name := range served {
-		served[i] = sanitize(added.LocalName(name))
+	var names []string // as agents see them; a server may list a name twice
+	for _, name := range served {
+		if name = shownName(added.LocalName(name)); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
-	if len(served) > 0 {
-		wrote += fmt.Sprintf("\nthe tools of upstream %s are served as: %s", f.name, strings.Join(served, ", "))
+	if len(names) > 0 {
+		wrote += fmt.Sprintf("\nthe tools of upstream %s are served as: %s", f.name, strings.Join(names, ", "))
 	}
 	_, err = fmt.Fprintln(e.text(), wrote)
 	return err
+}
+
+// shownName returns a name for a line of output, quoted if it has characters that hide or end the line.
+func shownName(name string) string {
+	if quoted := strconv.Quote(name); diag.Printable(name) != name || quoted != `"`+name+`"` {
+		return quoted
+	}
+	return name
 }

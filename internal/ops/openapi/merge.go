@@ -24,9 +24,11 @@ type Merged struct {
 	Noted int
 }
 
-// Kept is a block that was edited since its import.
+// Kept is a block that was edited since its import, or the test of such a tool.
 type Kept struct {
 	Block string
+	// OfEdited means that only the tool was edited, and this is its test.
+	OfEdited bool
 	// Old and New are the block in the file and a new import of it. New is empty if the operation is
 	// gone.
 	Old, New string
@@ -257,7 +259,7 @@ func (m *merger) part(p *part) {
 		m.out.Noted++
 		return
 	case !p.intact() || m.keptTools[p.key]:
-		m.keep(p, Kept{Block: name, Old: p.text, New: text, Changed: digest(text) != p.digest, Seen: digest(text) == p.seen})
+		m.keep(p, Kept{Block: name, OfEdited: p.intact(), Old: p.text, New: text, Changed: digest(text) != p.digest, Seen: digest(text) == p.seen})
 	case text == "":
 		m.out.Removed, m.removed = append(m.out.Removed, name), true
 		return
