@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 )
@@ -69,27 +70,37 @@ func TestServer_otherUser(t *testing.T) {
 	}
 }
 
-// Programs that the server started hold connections without a request. The operator, whose
-// requests have room of their own, is still answered.
-func TestServer_silentStartedProgram(t *testing.T) {
-	if path := os.Getenv("MCPD_TEST_SILENT"); path != "" {
-		for range 2 * maxConnections {
+// Programs that the server started hold connections: four with a request, and no others. The operator,
+// whose requests have room of their own, is still answered.
+func TestServer_maxStarted(t *testing.T) {
+	if path := os.Getenv("MCPD_TEST_HOLD"); path != "" {
+		for i := range 2 * maxConnections {
 			conn, err := net.Dial("unix", path)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer conn.Close()
+			if i < 4 { // waits for its response
+				_, _ = io.WriteString(conn, `{"control":1,"do":"status"}`+"\n")
+			} else if text, err := io.ReadAll(conn); len(text) != 0 || err != nil && !errors.Is(err, syscall.ECONNRESET) {
+				t.Fatalf("connection %d got %q, %v", i+1, text, err)
+			}
 		}
 		fmt.Println("connected")
 		_, _ = io.Copy(io.Discard, os.Stdin) // until the test ends
 		return
 	}
 	path := newPath(t)
-	answered := make(chan string, 1)
-	stop := serving(t, path, func(context.Context, Request) (any, error) { return <-answered, nil })
-	defer stop()
-	child := exec.Command(os.Args[0], "-test.run=^TestServer_silentStartedProgram$", "-test.count=1")
-	child.Env = append(os.Environ(), "MCPD_TEST_SILENT="+path)
+	var held atomic.Int64
+	stop := serving(t, path, func(ctx context.Context, r Request) (any, error) {
+		if r.Action == Status {
+			held.Add(1)
+			<-ctx.Done()
+		}
+		return "yes", nil
+	})
+	child := exec.Command(os.Args[0], "-test.run=^TestServer_maxStarted$", "-test.count=1")
+	child.Env = append(os.Environ(), "MCPD_TEST_HOLD="+path)
 	in, err := child.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -101,17 +112,21 @@ func TestServer_silentStartedProgram(t *testing.T) {
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
-		_ = in.Close()
-		_ = child.Wait()
-	}()
-	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "connected\n" {
-		t.Fatalf("%q, %v", line, err)
+	printed := bufio.NewReader(out)
+	if line, err := printed.ReadString('\n'); err != nil || line != "connected\n" {
+		t.Errorf("%q, %v", line, err)
 	}
-	answered <- "yes"
 	var got string
 	if err := Do(t.Context(), path, Request{Action: Reload}, &got); err != nil || got != "yes" {
 		t.Errorf("the operator got %q, %v", got, err)
+	}
+	_ = in.Close()
+	if rest, _ := io.ReadAll(printed); child.Wait() != nil {
+		t.Errorf("%s", rest)
+	}
+	stop()
+	if n := held.Load(); n != 4 {
+		t.Errorf("%d requests of the program were answered, want 4", n)
 	}
 }
 
