@@ -6,12 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"golang.org/x/term"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/diag"
@@ -70,62 +67,6 @@ func (d *devSession) leaveView(ended <-chan struct{}, typed <-chan []byte, chunk
 	if err := d.screen.open(); err != nil {
 		d.quit()
 	}
-}
-
-// typedInput is what a user types at prompts, until its context ends.
-type typedInput struct {
-	ctx    context.Context
-	chunks chan []byte
-	rest   []byte
-}
-
-func (in *typedInput) Read(p []byte) (int, error) {
-	if len(p) == 0 {
-		return 0, io.ErrShortBuffer // the editor waits for the end of a sequence that is too long
-	}
-	for len(in.rest) == 0 {
-		select {
-		case in.rest = <-in.chunks:
-		case <-in.ctx.Done():
-			return 0, io.EOF
-		}
-	}
-	n := copy(p, in.rest)
-	in.rest = in.rest[n:]
-	return n, nil
-}
-
-// newTypedDialog returns a dialog on a terminal without echo. The arrow keys edit the line, and bring
-// back the lines of dialogs before it.
-func (d *devSession) newTypedDialog(in io.Reader) *dialog {
-	editor := term.NewTerminal(struct {
-		io.Reader
-		io.Writer
-	}{in, d.env.stdout}, "")
-	if d.typedLines == nil {
-		d.typedLines = typedLines{editor.History}
-	}
-	editor.History = d.typedLines
-	talk := &dialog{out: editor, dir: d.env.resolve("."), editor: editor}
-	talk.repaint(d.env)
-	return talk
-}
-
-// typedLines keeps the lines that a user has typed, except empty ones.
-type typedLines struct{ term.History }
-
-func (l typedLines) Add(line string) {
-	if strings.TrimSpace(line) != "" {
-		l.History.Add(line)
-	}
-}
-
-// repaint draws the line of a dialog again, for the size of the terminal.
-func (d *dialog) repaint(e env) {
-	if width, height, err := e.size(); err == nil && width > 0 {
-		_ = d.editor.SetSize(width, height)
-	}
-	_, _ = d.editor.Write(nil)
 }
 
 // callDialog lets the user call a tool of the running server, and record the call as a test.

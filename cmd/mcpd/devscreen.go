@@ -279,48 +279,6 @@ func (d *devSession) show(ended <-chan struct{}) {
 	}
 }
 
-const (
-	ctrlC  = 3
-	ctrlZ  = 26
-	escape = 27
-)
-
-// keys reads what the user types, in chunks, until the end of the process: nothing interrupts a read
-// of a terminal.
-func (d *devSession) keys() <-chan []byte {
-	if !d.env.stdinIsTerminal {
-		return nil
-	}
-	typed := make(chan []byte)
-	go func() {
-		defer d.screen.close() // before a panic is printed
-		for {
-			chunk := make([]byte, 256)
-			n, err := d.env.stdin.Read(chunk)
-			if err != nil || n == 0 {
-				d.quit() // the terminal has gone
-				return
-			}
-			typed <- chunk[:n]
-		}
-	}()
-	return typed
-}
-
-// nextKey returns the first key of typed bytes, and the rest. A key that sends a sequence, such as an
-// arrow key, is 0. The terminal sends a sequence at once, so an escape at the end is the key Esc.
-func nextKey(typed []byte) (key byte, rest []byte) {
-	if typed[0] != escape || len(typed) == 1 {
-		return typed[0], typed[1:]
-	}
-	n := 1
-	if typed[1] == '[' || typed[1] == 'O' { // parameters follow, and then a letter or a tilde
-		for n = 2; n < len(typed) && typed[n] >= '0' && typed[n] <= '?'; n++ {
-		}
-	}
-	return 0, typed[min(n+1, len(typed)):]
-}
-
 // devLogLines keeps the last lines of the log for the view.
 type devLogLines struct{ session *devSession }
 
