@@ -226,6 +226,60 @@ func TestDev_call(t *testing.T) {
 	d.ended(t)
 }
 
+// A paste is one answer, however long it is and whatever lines it has. Keys that are typed before a
+// question of consequence do not answer it. An answer is never cut.
+func TestDev_paste(t *testing.T) {
+	t.Parallel()
+	dir, save := devDir(t)
+	save("tools.d/a.hcl", `tool "measure" {
+  timeout = "30s"
+  input "text" { type = string }
+  input "n" { type = number }
+  run = "return input.text.length + ' characters, ' + input.text.split('\\n').length + ' lines';"
+}
+test "of measure" {
+  tool  = "measure"
+  input = { text = "a", n = 1 }
+  expect { output = "1 characters, 1 lines" }
+}
+`)
+	d := startDevTerminal(t, dir, 100, 30)
+	d.await(t, "tests  1 passed, 0 failed")
+	paste := func(text string) { d.press(t, pasteStart+text+pasteEnd) }
+	paste("q") // the view ignores it
+	d.press(t, "c")
+	d.await(t, regexp.QuoteMeta(pasteOn))
+	d.await(t, "Tool:")
+	paste("measure\r")
+	d.await(t, "measure\u2424")
+	d.press(t, "\r")
+	d.await(t, `text \(string`)
+	paste("a\x1b[2Jb\x03\x1a")
+	d.await(t, "paste refused: it contains control characters")
+	d.press(t, strings.Repeat("k", maxEdited+1)+"\r")
+	d.await(t, "too long: the keyboard takes 4096 characters")
+	paste(strings.Repeat("line\r", 4000))
+	d.press(t, "end\r")
+	d.await(t, `n \(number`)
+	d.press(t, "many\ry\r")
+	d.await(t, `Keep this answer\? \[y/n\]`)
+	d.press(t, "n\r")
+	d.await(t, ">")
+	d.press(t, "1\ry\ry\r")
+	d.await(t, "20003 characters, 4001 lines")
+	d.await(t, `Record a test of this call\? \[y/n\]`)
+	paste("y\r")
+	d.await(t, "y\u2424")
+	d.press(t, string(rune(ctrlC)))
+	d.await(t, newLine+regexp.QuoteMeta(pasteOn+openScreen)) // the next prompt begins on its own line
+	if entries, err := os.ReadDir(filepath.Join(dir, "tools.d")); err != nil || len(entries) != 1 {
+		t.Errorf("%v, a paste recorded a test: %v", err, entries)
+	}
+	d.press(t, "q")
+	d.await(t, regexp.QuoteMeta(pasteOff))
+	d.ended(t)
+}
+
 // A narrow terminal wraps the log. The key l prints all of it.
 func TestDev_fullText(t *testing.T) {
 	t.Parallel()
@@ -349,10 +403,13 @@ func TestDev_signals(t *testing.T) {
 			if c.keys != "" {
 				d.press(t, c.keys)
 				d.await(t, "Tool:")
-				d.next = 0 // the view was closed before
 			}
 			if err := d.cmd.Process.Signal(c.signal); err != nil {
 				t.Fatal(err)
+			}
+			d.await(t, regexp.QuoteMeta(pasteOff))
+			if c.keys != "" {
+				d.next = 0 // the view was closed before
 			}
 			d.ended(t)
 		})
@@ -405,11 +462,13 @@ func TestDev_stoppedByShell(t *testing.T) {
 	d.press(t, "abc")
 	d.await(t, "abc")
 	d.press(t, string(rune(ctrlZ)))
+	d.await(t, regexp.QuoteMeta(pasteOff))
 	d.await(t, "stopped again")
 	if d.termios(t) != d.before {
 		t.Error("the terminal is not as before")
 	}
 	d.press(t, "\n")
+	d.await(t, regexp.QuoteMeta(pasteOn))
 	d.await(t, "Tool: abc")
 	d.press(t, string(rune(ctrlC)))
 	d.await(t, regexp.QuoteMeta(openScreen))

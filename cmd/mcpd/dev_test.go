@@ -1,8 +1,11 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -363,6 +366,118 @@ func TestNextKey_sequences(t *testing.T) {
 		if string(got) != want {
 			t.Errorf("%q has the keys %q, want %q", typed, got, want)
 		}
+	}
+}
+
+// The marks of a paste may be split between reads at any place. A paste without an end does not swallow
+// Ctrl-C, and one that is too long is refused, not cut.
+func TestPasteSplitter_reads(t *testing.T) {
+	t.Parallel()
+	const text = "a\x1b[Ab" + pasteStart + "p\x1b[A\x03q" + pasteEnd + pasteStart + pasteEnd + "c"
+	const want = `keys "a\x1b[Ab", begins, paste "p\x1b[A\x03q", begins, paste "", keys "c", `
+	for size := 1; size <= len(text); size++ {
+		var split pasteSplitter
+		var keys, got string
+		flush := func() {
+			if keys != "" {
+				got += fmt.Sprintf("keys %q, ", keys)
+			}
+			keys = ""
+		}
+		for rest := []byte(text); len(rest) > 0; {
+			n := min(size, len(rest))
+			for _, one := range split.next(rest[:n], n == size) {
+				switch one.kind {
+				case typedKeys:
+					keys += string(one.text)
+				case pasteBegins:
+					flush()
+					got += "begins, "
+				case pasteEnds:
+					got += fmt.Sprintf("paste %q, ", one.text)
+				}
+			}
+			rest = rest[n:]
+		}
+		if flush(); got != want && size > 1 { // in a read of one byte, Ctrl-C ends a paste
+			t.Errorf("reads of %d bytes: %s, want %s", size, got, want)
+		}
+	}
+	var split pasteSplitter
+	if esc := split.next([]byte{escape}, false); len(esc) != 1 || string(esc[0].text) != "\x1b" {
+		t.Errorf("Esc is %v", esc)
+	}
+	split.next([]byte(pasteStart+"lost"), false)
+	if left := split.next([]byte{ctrlC}, false); len(left) != 1 || left[0].kind != typedKeys || string(left[0].text) != "\x03" {
+		t.Errorf("Ctrl-C in a paste without an end is %v", left)
+	}
+	split.next([]byte(pasteStart), false)
+	for range 5 {
+		split.next(make([]byte, maxTyped), false)
+	}
+	long := split.next([]byte(pasteEnd+"k"), false)
+	if len(long) != 2 || long[0].kind != pasteEnds || len(long[0].text) <= maxTyped || len(long[0].text) > 4*maxTyped || string(long[1].text) != "k" {
+		t.Errorf("a paste that is too long has %d parts", len(long))
+	}
+	if _, err := pasteLine(long[0].text); err == nil {
+		t.Error("a paste that is too long is accepted")
+	}
+}
+
+// An editor shows a paste in one line, and its reader gets the text back.
+func TestPasteLine_roundTrip(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"": "", "größe 漢字": "größe 漢字", "a\r\nb\rc\n\n\td": "a\nb\nc\n\n\td"} {
+		line, err := pasteLine([]byte(text))
+		if err != nil || strings.ContainsAny(line, "\r\n\t") || pastedLine(line) != want {
+			t.Errorf("%q shows as %q: %v", text, line, err)
+		}
+	}
+	for _, text := range []string{"\x00", "\x1b[201", "\x7f", "\u009b", "\xff", "\ufffd", shownNewline, shownTab, strings.Repeat("x", maxTyped+1)} {
+		if _, err := pasteLine([]byte(text)); err == nil {
+			t.Errorf("%.10q is accepted", text)
+		}
+	}
+}
+
+// A paste that began before a question does not answer it.
+func TestTypedInput_drop(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	in := newTypedInput(ctx)
+	add := func(kind typedKind, text string) error { return in.add(typed{kind, []byte(text)}) }
+	read := func() string {
+		t.Helper()
+		p := make([]byte, 256)
+		n, err := in.Read(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(p[:n])
+	}
+	if err := add(typedKeys, "one\r\ntwo\r"); err != nil || read() != "one\r\n" {
+		t.Fatalf("%v, a read returns more than one line", err)
+	}
+	if err := add(pasteBegins, ""); err != nil {
+		t.Fatal(err)
+	}
+	in.drop()
+	if err := add(pasteEnds, "y\n"); err == nil {
+		t.Error("a paste answers a later question")
+	}
+	if err := cmp.Or(add(pasteBegins, ""), add(pasteEnds, "y\n"), add(typedKeys, "\r")); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(); got != pasteStart+"y"+shownNewline+pasteEnd+"\r" {
+		t.Errorf("the editor reads %q", got)
+	}
+	if err := add(typedKeys, strings.Repeat("k", 2*maxTyped+1)); err != nil || !in.isLost() {
+		t.Errorf("%v, too many keys were kept", err)
+	}
+	_ = add(typedKeys, "more")
+	cancel()
+	if _, err := in.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("after Ctrl-C: %v", err)
 	}
 }
 

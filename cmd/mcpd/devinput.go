@@ -1,9 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 )
@@ -14,26 +20,108 @@ const (
 	escape = 27
 )
 
-// keys reads what the user types, in chunks, until the end of the process: nothing interrupts a read
-// of a terminal.
-func (d *devSession) keys() <-chan []byte {
+// Marks around a paste, and the sequences that turn them on and off (DEC mode 2004). A terminal that does
+// not know the mode sends a paste as keys.
+const (
+	pasteOn    = "\x1b[?2004h"
+	pasteOff   = "\x1b[?2004l"
+	pasteStart = "\x1b[200~"
+	pasteEnd   = "\x1b[201~"
+)
+
+// typed is what a user has typed.
+type typed struct {
+	kind typedKind
+	text []byte
+}
+
+type typedKind int
+
+const (
+	typedKeys   typedKind = iota
+	pasteBegins           // without its text
+	pasteEnds             // with the whole text; if that is longer than maxTyped, it may be incomplete
+)
+
+// keys reads what the user types, until the end of the process: nothing interrupts a read of a terminal.
+func (d *devSession) keys() <-chan typed {
 	if !d.env.stdinIsTerminal {
 		return nil
 	}
-	typed := make(chan []byte)
+	all := make(chan typed)
 	go func() {
 		defer d.screen.close() // before a panic is printed
+		var split pasteSplitter
+		chunk := make([]byte, 4096)
 		for {
-			chunk := make([]byte, 256)
 			n, err := d.env.stdin.Read(chunk)
 			if err != nil || n == 0 {
 				d.quit() // the terminal has gone
 				return
 			}
-			typed <- chunk[:n]
+			for _, one := range split.next(chunk[:n], n == len(chunk)) {
+				all <- one
+			}
 		}
 	}()
-	return typed
+	return all
+}
+
+// pasteSplitter separates keys and pastes. A mark may be in two reads.
+type pasteSplitter struct {
+	begun   []byte // the beginning of a mark, at the end of the last read
+	pasting bool
+	paste   []byte
+}
+
+// next splits a chunk. more means that the terminal has probably sent more already.
+func (s *pasteSplitter) next(chunk []byte, more bool) (all []typed) {
+	add := func(kind typedKind, text []byte) {
+		if kind != typedKeys || len(text) > 0 {
+			all = append(all, typed{kind, bytes.Clone(text)})
+		}
+	}
+	if s.pasting && (string(chunk) == string(rune(ctrlC)) || string(chunk) == string(rune(ctrlZ))) {
+		s.pasting, s.paste = false, nil // its end is missing, and the user wants to leave
+	}
+	rest := append(s.begun, chunk...)
+	s.begun = nil
+	for {
+		if !s.pasting {
+			keys, paste, found := bytes.Cut(rest, []byte(pasteStart))
+			if !found {
+				keys, s.begun = withoutBegun(rest, pasteStart, more)
+				add(typedKeys, keys)
+				return all
+			}
+			add(typedKeys, keys)
+			add(pasteBegins, nil)
+			s.pasting, rest = true, paste
+		}
+		from := max(0, len(s.paste)-len(pasteEnd))
+		s.paste = append(s.paste, rest...)
+		end := bytes.Index(s.paste[from:], []byte(pasteEnd))
+		if end < 0 {
+			if len(s.paste) > 2*maxTyped {
+				s.paste = append(s.paste[:maxTyped+1], s.paste[len(s.paste)-len(pasteEnd):]...)
+			}
+			return all
+		}
+		end += from
+		add(pasteEnds, s.paste[:end])
+		rest, s.pasting, s.paste = s.paste[end+len(pasteEnd):], false, nil
+	}
+}
+
+// withoutBegun separates the beginning of a mark from the end of typed bytes. A lone escape is the key
+// Esc, unless there is more.
+func withoutBegun(typed []byte, mark string, more bool) (keys, begun []byte) {
+	for n := min(len(typed), len(mark)-1); n > 1 || n == 1 && more; n-- {
+		if bytes.HasSuffix(typed, []byte(mark[:n])) {
+			return typed[:len(typed)-n], bytes.Clone(typed[len(typed)-n:])
+		}
+	}
+	return typed, nil
 }
 
 // nextKey returns the first key of typed bytes, and the rest. A key that sends a sequence, such as an
@@ -50,52 +138,189 @@ func nextKey(typed []byte) (key byte, rest []byte) {
 	return 0, typed[min(n+1, len(typed)):]
 }
 
-// typedInput is what a user types at prompts, until its context ends.
-type typedInput struct {
-	ctx    context.Context
-	chunks chan []byte
-	rest   []byte
+// Characters that show a line break and a tab of a paste in the line of an editor.
+const (
+	shownNewline = "\u2424"
+	shownTab     = "\u2409"
+)
+
+// pasteLine returns a paste as a part of one line for an editor, or an error if the line could not show
+// all of it.
+func pasteLine(text []byte) (string, error) {
+	line := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(text))
+	switch {
+	case len(text) > maxTyped:
+		return "", fmt.Errorf("it is longer than %d bytes", maxTyped)
+	case strings.ContainsRune(line, utf8.RuneError):
+		return "", errors.New("it is not valid UTF-8")
+	case strings.ContainsAny(line, shownNewline+shownTab):
+		return "", errors.New("it contains " + shownNewline + " or " + shownTab + ", which stand for a line break and a tab here")
+	case strings.ContainsFunc(line, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }):
+		return "", errors.New("it contains control characters")
+	}
+	return strings.NewReplacer("\n", shownNewline, "\t", shownTab).Replace(line), nil
 }
 
+// pastedLine returns the text of a line that an editor shows.
+func pastedLine(line string) string {
+	return strings.NewReplacer(shownNewline, "\n", shownTab, "\t").Replace(line)
+}
+
+// typedInput is what a user types at prompts, until its context ends. An editor reads it.
+type typedInput struct {
+	// fixed at creation
+	ctx  context.Context
+	more chan struct{} // receives a value when the queue has grown
+
+	// guarded by mu
+	mu      sync.Mutex
+	queue   []byte
+	lost    bool // the queue was too long for some keys
+	pasting bool // a paste has begun
+	late    bool // it has begun before the last call of drop
+}
+
+func newTypedInput(ctx context.Context) *typedInput {
+	return &typedInput{ctx: ctx, more: make(chan struct{}, 1)}
+}
+
+// add adds what the user has typed. The error says why a paste is refused.
+func (in *typedInput) add(t typed) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	text := t.text
+	switch t.kind {
+	case pasteBegins:
+		in.pasting, in.late = true, false
+		return nil
+	case pasteEnds:
+		in.pasting = false
+		if in.late {
+			return errors.New("it began before this question")
+		}
+		line, err := pasteLine(text)
+		if err != nil {
+			return err
+		}
+		text = []byte(pasteStart + line + pasteEnd)
+	}
+	if len(in.queue)+len(text) > 2*maxTyped {
+		in.lost = true
+		return nil
+	}
+	in.queue = append(in.queue, text...)
+	notify(in.more)
+	return nil
+}
+
+// drop forgets what was typed and not read yet.
+func (in *typedInput) drop() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.queue, in.lost, in.late = nil, false, in.pasting
+}
+
+// isLost reports whether keys were lost.
+func (in *typedInput) isLost() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.lost
+}
+
+// Read returns at most one line, so that the editor holds nothing of the next one.
 func (in *typedInput) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, io.ErrShortBuffer // the editor waits for the end of a sequence that is too long
 	}
-	for len(in.rest) == 0 {
+	for in.ctx.Err() == nil {
+		in.mu.Lock()
+		n := copy(p, in.queue)
+		if end := bytes.IndexAny(p[:n], "\r\n"); end >= 0 {
+			if n = end + 1; p[end] == '\r' && n < len(p) && n < len(in.queue) && in.queue[n] == '\n' {
+				n++
+			}
+		}
+		in.queue = in.queue[n:]
+		in.mu.Unlock()
+		if n > 0 {
+			return n, nil
+		}
 		select {
-		case in.rest = <-in.chunks:
+		case <-in.more:
 		case <-in.ctx.Done():
-			return 0, io.EOF
 		}
 	}
-	n := copy(p, in.rest)
-	in.rest = in.rest[n:]
-	return n, nil
+	return 0, io.EOF
 }
 
-// newTypedDialog returns a dialog on a terminal without echo. The arrow keys edit the line, and bring
-// back the lines of dialogs before it.
-func (d *devSession) newTypedDialog(in io.Reader) *dialog {
-	editor := term.NewTerminal(struct {
+// maxEdited is the number of characters of a line after which golang.org/x/term ignores keys, but not
+// pastes.
+const maxEdited = 4096
+
+// maxKept is the maximum length in bytes of a line that an editor can bring back.
+const maxKept = 1 << 16
+
+// lineEditor reads lines from a terminal without echo. The arrow keys edit the line, and bring back
+// lines that were typed before.
+type lineEditor struct {
+	*term.Terminal
+	in    *typedInput
+	lines term.History
+	// complete completes a line at the key Tab, unless it is nil.
+	complete func(line string) string
+	full     bool // the editor ignored a key
+}
+
+// newTypedDialog returns a dialog on a terminal without echo. It knows the lines of dialogs before it.
+func (d *devSession) newTypedDialog(in *typedInput) *dialog {
+	terminal := term.NewTerminal(struct {
 		io.Reader
 		io.Writer
 	}{in, d.env.stdout}, "")
 	if d.typedLines == nil {
-		d.typedLines = typedLines{editor.History}
+		d.typedLines = terminal.History
 	}
-	editor.History = d.typedLines
-	talk := &dialog{out: editor, dir: d.env.resolve("."), editor: editor}
+	terminal.History = acceptedLines{d.typedLines}
+	talk := &dialog{out: terminal, dir: d.env.resolve("."), editor: &lineEditor{Terminal: terminal, in: in, lines: d.typedLines}}
 	talk.repaint(d.env)
 	return talk
 }
 
-// typedLines keeps the lines that a user has typed, except empty ones.
-type typedLines struct{ term.History }
+// acceptedLines is a history whose lines the dialog adds when it has accepted them.
+type acceptedLines struct{ term.History }
 
-func (l typedLines) Add(line string) {
-	if strings.TrimSpace(line) != "" {
-		l.History.Add(line)
+func (acceptedLines) Add(string) {}
+
+// line reads a line. It does not return a line of which the editor has lost a part.
+func (l *lineEditor) line() (string, error) {
+	for {
+		l.full, l.AutoCompleteCallback = false, l.key
+		edited, err := l.ReadLine()
+		if err != nil && !errors.Is(err, term.ErrPasteIndicator) {
+			return "", errOver
+		}
+		line := pastedLine(edited)
+		if !l.full && !l.in.isLost() && len(line) <= maxTyped {
+			if strings.TrimSpace(line) != "" && len(line) <= maxKept {
+				l.lines.Add(edited)
+			}
+			return line, nil
+		}
+		l.in.drop()
+		fmt.Fprintf(l, "  too long: the keyboard takes %d characters, and a paste %d bytes if the terminal marks pastes; type it again\n", maxEdited, maxTyped)
 	}
+}
+
+// key is called for each key that the editor does not know.
+func (l *lineEditor) key(line string, pos int, key rune) (string, int, bool) {
+	switch {
+	case key == '\t' && l.complete != nil && pos == len(line):
+		line = l.complete(line)
+		return line, len(line), true
+	case key >= ' ' && utf8.ValidRune(key) && utf8.RuneCountInString(line) == maxEdited:
+		l.full, l.AutoCompleteCallback = true, nil
+	}
+	return "", 0, false
 }
 
 // repaint draws the line of a dialog again, for the size of the terminal.

@@ -20,13 +20,14 @@ import (
 
 // leaveView leaves the view and runs a dialog, until it is done or the server has ended. Ctrl-C cancels
 // its context. chunk is what the user has typed already.
-func (d *devSession) leaveView(ended <-chan struct{}, typed <-chan []byte, chunk []byte, run func(context.Context, *dialog)) {
+func (d *devSession) leaveView(ended <-chan struct{}, all <-chan typed, chunk []byte, run func(context.Context, *dialog)) {
 	if err := d.screen.suspend(); err != nil {
 		d.quit() // the terminal has gone
 		return
 	}
 	ctx, cancel := context.WithCancel(d.stopped)
-	in := &typedInput{ctx: ctx, chunks: make(chan []byte, 256), rest: chunk}
+	in := newTypedInput(ctx)
+	_ = in.add(typed{typedKeys, chunk})
 	talk := d.newTypedDialog(in)
 	done := make(chan struct{})
 	go func() {
@@ -48,16 +49,17 @@ func (d *devSession) leaveView(ended <-chan struct{}, typed <-chan []byte, chunk
 			open = false
 		case <-d.news:
 			talk.repaint(d.env)
-		case chunk := <-typed:
+		case t := <-all:
+			keys := t.kind == typedKeys
 			switch {
-			case slices.Contains(chunk, ctrlC):
+			case keys && slices.Contains(t.text, ctrlC):
 				cancel()
-			case slices.Contains(chunk, ctrlZ):
+			case keys && slices.Contains(t.text, ctrlZ):
 				d.env.service.stopJob()
-			case string(chunk) != string(rune(escape)): // the editor would wait for the rest of a sequence
-				select {
-				case in.chunks <- chunk:
-				default: // nothing reads it, and Ctrl-C must arrive
+			case keys && string(t.text) == string(rune(escape)): // the editor would wait for the rest of a sequence
+			default:
+				if err := in.add(t); err != nil {
+					talk.say("  paste refused: %v\n", err)
 				}
 			}
 		}
@@ -96,6 +98,7 @@ func (d *devSession) printAll(_ context.Context, talk *dialog) {
 }
 
 func (d *dialog) awaitEnter() {
+	d.dropTyped()
 	d.say("\n")
 	_, _ = d.line("Press Enter to return.")
 }
@@ -143,6 +146,7 @@ func (d *devSession) callOf(ctx context.Context, e env, talk *dialog, o *running
 	}
 	usual := filepath.Join(f.files.tools, "recorded.hcl")
 	for {
+		talk.dropTyped()
 		typed, err := talk.line(fmt.Sprintf("File [%s]:", shown(usual)))
 		if err != nil {
 			return err
@@ -171,14 +175,8 @@ func askTool(talk *dialog, tools []engine.Metadata) (engine.Metadata, error) {
 	talk.say("Call a tool. Ctrl-C returns to the view; Up repeats what you typed.\n")
 	listTools(talk, tools)
 	if talk.editor != nil {
-		talk.editor.AutoCompleteCallback = func(line string, pos int, key rune) (string, int, bool) {
-			if key != '\t' || pos != len(line) {
-				return "", 0, false
-			}
-			line = completed(line, names)
-			return line, len(line), true
-		}
-		defer func() { talk.editor.AutoCompleteCallback = nil }()
+		talk.editor.complete = func(line string) string { return completed(line, names) }
+		defer func() { talk.editor.complete = nil }()
 	}
 	for {
 		name, err := talk.line("Tool:")

@@ -83,11 +83,21 @@ func (t *devScreen) show(use screenUse) error {
 	before := t.use
 	t.use, t.frame = use, ""
 	text := ""
+	if before == promptScreen && use != promptScreen {
+		text = newLine // the line of a prompt may be open
+	}
+	switch {
+	case !t.env.stdinIsTerminal:
+	case use == noScreen:
+		text += pasteOff
+	default:
+		text += pasteOn
+	}
 	switch {
 	case use == viewScreen:
-		text = openScreen
+		text += openScreen
 	case before == viewScreen:
-		text = closeScreen
+		text += closeScreen
 	}
 	_, err := io.WriteString(t.env.stdout, text)
 	return err
@@ -233,7 +243,7 @@ func (d *devSession) watchTerminal() (release func()) {
 
 // show draws the view and handles keys until the server has ended.
 func (d *devSession) show(ended <-chan struct{}) {
-	typed := d.keys()
+	all := d.keys()
 	clock := time.NewTicker(redrawEvery)
 	defer clock.Stop()
 	help := false
@@ -246,7 +256,11 @@ func (d *devSession) show(ended <-chan struct{}) {
 			return
 		case <-d.news:
 		case <-clock.C:
-		case chunk := <-typed:
+		case t := <-all:
+			chunk := t.text
+			if t.kind != typedKeys {
+				chunk = nil // a paste is no command
+			}
 			for key := byte(0); len(chunk) > 0; {
 				hadHelp := help
 				help = false
@@ -260,10 +274,10 @@ func (d *devSession) show(ended <-chan struct{}) {
 				case '?':
 					help = !hadHelp
 				case 'c':
-					d.leaveView(ended, typed, chunk, d.callDialog)
+					d.leaveView(ended, all, chunk, d.callDialog)
 					chunk = nil
 				case 'l':
-					d.leaveView(ended, typed, chunk, d.printAll)
+					d.leaveView(ended, all, chunk, d.printAll)
 					chunk = nil
 				case 'o':
 					d.wantConsole()

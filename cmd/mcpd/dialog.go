@@ -12,8 +12,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"golang.org/x/term"
-
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/diag"
 )
@@ -28,7 +26,7 @@ type dialog struct {
 	out io.Writer
 	dir string // the working directory
 	// editor reads lines from a terminal without echo; nil if the terminal has echo.
-	editor *term.Terminal
+	editor *lineEditor
 }
 
 func newDialog(e env) *dialog {
@@ -42,6 +40,7 @@ var errOver = errors.New("the input has ended")
 func (d *dialog) ask(r call.AskRequest) (json.RawMessage, error) {
 	var answer json.RawMessage
 	var err error
+	d.dropTyped()
 	switch r.Method {
 	case methodElicit:
 		answer, err = d.elicit(r)
@@ -84,11 +83,7 @@ func (d *dialog) line(prompt string) (string, error) {
 
 func (d *dialog) read() (string, error) {
 	if d.editor != nil {
-		typed, err := d.editor.ReadLine()
-		if err != nil && !errors.Is(err, term.ErrPasteIndicator) {
-			return "", errOver
-		}
-		return typed, nil
+		return d.editor.line()
 	}
 	var typed []byte
 	for {
@@ -108,8 +103,17 @@ func (d *dialog) read() (string, error) {
 	}
 }
 
+// dropTyped forgets what the user has typed before a question of consequence. It has no effect on a
+// terminal with echo.
+func (d *dialog) dropTyped() {
+	if d.editor != nil {
+		d.editor.in.drop()
+	}
+}
+
 func (d *dialog) confirm(question string) (bool, error) {
 	for {
+		d.dropTyped()
 		typed, err := d.line(question + " [y/n]")
 		if err != nil {
 			return false, err
