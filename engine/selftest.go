@@ -67,12 +67,7 @@ func (s *Server) runServing(ctx context.Context, wanted func(c *catalog.Catalog,
 
 // runTests runs the selected tests of a catalog, at most limit at once.
 func (s *Server) runTests(ctx context.Context, c *catalog.Catalog, limit int, wanted func(i int) bool) []TestResult {
-	var selected []int
-	for i := range c.Tests {
-		if wanted(i) {
-			selected = append(selected, i)
-		}
-	}
+	selected := c.SelectTests(wanted)
 	results := make([]TestResult, len(selected))
 	tooltest.Parallel(len(selected), limit, func(n int) { results[n] = s.Inside().RunTest(ctx, c, selected[n], 0) })
 	return results

@@ -352,6 +352,16 @@ func (c *Catalog) Tested(next *Catalog, i int) bool {
 	return c != nil && c.Reload.RequireTests && c.SameTest(next, i)
 }
 
+// SelectTests returns the numbers of the tests that are wanted.
+func (c *Catalog) SelectTests(wanted func(i int) bool) (selected []int) {
+	for i := range c.Tests {
+		if wanted(i) {
+			selected = append(selected, i)
+		}
+	}
+	return selected
+}
+
 // SameTest reports whether test i of next is in c, too, with the same item and policies.
 func (c *Catalog) SameTest(next *Catalog, i int) bool {
 	before := slices.IndexFunc(c.Tests, func(t definition.Test) bool { return t.Hash == next.Tests[i].Hash })
