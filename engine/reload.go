@@ -173,6 +173,8 @@ func (s *Server) build(ctx context.Context, change Change, before *Snapshot) (ne
 	next.snap, next.warnings = newSnapshot(overlaid, before, s.options.Now()), warnings
 	if (overlaid.Reload.RequireTests || s.options.Files.RequireTests) && s.options.Mode.requiresTests() {
 		s.builder.Stage(overlaid, s.goTools)
+		s.testing.Store(true)
+		defer s.testing.Store(false)
 		next.report.Tests = s.runTests(ctx, overlaid, tooltest.AtOnce(before != nil), func(i int) bool { return before == nil || !before.catalog.Tested(overlaid, i) })
 		if ctx.Err() != nil {
 			return next, fmt.Errorf("run tests: %w", ctx.Err())

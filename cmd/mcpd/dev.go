@@ -137,10 +137,13 @@ type devState struct {
 	URL    string // empty before the server listens
 	Status engine.Status
 	// Problems are the diagnostics of the files with excerpts, as lines, and Errors counts the errors.
-	// Broken means that the files are not served.
+	// Broken means that the files are not served. Loading means that no load has ended, and Testing that
+	// a load runs tests before it serves the files.
 	Problems []string
 	Errors   int
 	Broken   bool
+	Loading  bool
+	Testing  bool
 	// Running means that tests run. Ran is the number of tests in the last run, and Took its duration.
 	Running bool
 	Ran     int
@@ -158,6 +161,7 @@ type devState struct {
 
 func newDevSession(e env, f *serveFlags) *devSession {
 	d := &devSession{env: e, flags: f, wake: make(chan struct{}, 1), news: make(chan struct{}, 1), opens: make(chan struct{}, 1)}
+	d.state.Loading = true
 	d.stopped, d.quit = context.WithCancel(context.Background())
 	return d
 }
@@ -227,6 +231,9 @@ func (d *devSession) load(ctx context.Context, e env, s *engine.Server) error {
 		report, err := s.Load(ctx)
 		var problems diag.List
 		if err != nil && !errors.As(err, &problems) {
+			if ctx.Err() != nil {
+				return true, nil // the tests of the files were stopped
+			}
 			return true, startExitError(err)
 		}
 		d.loaded(change, report, err)
@@ -263,7 +270,7 @@ func (d *devSession) loaded(change engine.Change, report engine.Report, err erro
 	d.record(report.Tests)
 	d.mu.Unlock()
 	d.update(func(s *devState) {
-		s.Status, s.Broken, s.Problems, s.Errors = status, err != nil, nil, 0
+		s.Status, s.Broken, s.Problems, s.Errors, s.Loading = status, err != nil, nil, 0, false
 		if text != "" {
 			s.Problems = strings.Split(text, "\n")
 		}

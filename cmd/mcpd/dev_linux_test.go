@@ -189,7 +189,8 @@ func TestDev_call(t *testing.T) {
 	d.press(t, "41\n")
 	d.await(t, `\n42\r\n`)
 	d.await(t, `Record a test of this call\? \[y/n\]`)
-	d.press(t, "y\n")
+	d.press(t, "y\ntools.d/typed.hcl\n") // the name is typed before the question, and dropped
+	d.await(t, "Trying the test")
 	for _, wrong := range []string{"recorded.txt", "tools.d/none/recorded.hcl"} {
 		d.await(t, `File \[.*recorded.hcl\]:`)
 		d.press(t, wrong+"\n")
@@ -277,6 +278,31 @@ test "of measure" {
 	}
 	d.press(t, "q")
 	d.await(t, regexp.QuoteMeta(pasteOff))
+	d.ended(t)
+}
+
+// While tests run before the files are served, the view and the key c say so, and q quits.
+func TestDev_testsBeforeServing(t *testing.T) {
+	t.Parallel()
+	dir, save := devDir(t)
+	save("mcpd.hcl", "reload { require_tests = true }\n")
+	save("tools.d/a.hcl", `tool "slow" {
+  timeout = "10m"
+  run     = "await new Promise(() => setTimeout(() => {}, 300000));"
+}
+test "of slow" {
+  tool = "slow"
+  expect { output = null }
+}
+`)
+	d := startDevTerminal(t, dir, 100, 30)
+	d.await(t, "not served yet")
+	d.await(t, `tests  running before the files are served \(require_tests\)`)
+	d.press(t, "c")
+	d.await(t, "nothing is served yet: require_tests is set, and the tests are running")
+	d.press(t, "\r")
+	d.await(t, regexp.QuoteMeta(openScreen))
+	d.press(t, "q")
 	d.ended(t)
 }
 

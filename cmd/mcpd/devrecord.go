@@ -78,9 +78,16 @@ func (d *devSession) callDialog(ctx context.Context, talk *dialog) {
 	d.mu.Lock()
 	o := d.running
 	d.mu.Unlock()
-	err := errors.New("nothing is served yet: correct the files first")
-	if o != nil {
+	var err error
+	switch state := d.viewNow(false); {
+	case o != nil:
 		err = d.callOf(ctx, e, talk, o)
+	case state.Testing:
+		err = errors.New("nothing is served yet: require_tests is set, and the tests are running. Try again when they have passed")
+	case state.Broken:
+		err = errors.New("nothing is served yet: correct the files first")
+	default:
+		err = errors.New("nothing is served yet: mcpd is starting. Try again in a moment")
 	}
 	switch {
 	case errors.Is(err, errOver), ctx.Err() != nil:
@@ -120,6 +127,7 @@ func (d *devSession) callOf(ctx context.Context, e env, talk *dialog, o *running
 		Can:       call.Capabilities{Form: true, URL: true, Sample: true, Roots: true},
 		Cancelled: func(error) call.Cancellation { return call.Cancellation{By: call.CancelledByClient} },
 	}
+	talk.say("Calling %s. Ctrl-C cancels the call.\n", shown(tool.Name))
 	result, err := execute(ctx, s, request, &answers{talk: talk}, recording)
 	if err != nil || ctx.Err() != nil {
 		return cmp.Or(err, errOver)
@@ -139,6 +147,7 @@ func (d *devSession) callOf(ctx context.Context, e env, talk *dialog, o *running
 	if yes, err := talk.confirm(question); err != nil || !yes {
 		return cmp.Or(err, errOver)
 	}
+	talk.say("Trying the test. It runs at least twice, each time about as long as the call. Ctrl-C cancels.\n")
 	recorded := recordedCall{recording, request, result, plainCaller(), &o.recorded}
 	test, err := recorded.test(ctx, s)
 	if err != nil {

@@ -48,8 +48,11 @@ func (d *devSession) viewNow(color bool) devView {
 	d.mu.Lock()
 	state, server := d.state, d.server
 	d.mu.Unlock()
-	if server != nil && server.Snapshot() != nil {
-		state.Status = server.Status()
+	if server != nil {
+		state.Testing = server.Inside().IsTesting()
+		if server.Snapshot() != nil {
+			state.Status = server.Status()
+		}
 	}
 	return devView{state, d.env.now(), color}
 }
@@ -125,6 +128,8 @@ func (v devView) summary(width int) []string {
 	}
 	files, style := "files  no errors", greenText
 	switch {
+	case v.Loading && !v.Testing:
+		files, style = "files  loading", plainText
 	case v.Broken && v.Status.Revision == "":
 		files, style = "files  "+count(v.Errors, "error")+"; nothing is served", redText
 	case v.Broken:
@@ -138,8 +143,12 @@ func (v devView) summary(width int) []string {
 	}
 	tests, style := fmt.Sprintf("tests  %d passed, %d failed; %d ran after the last change, in %s", v.Tests-v.Failed, v.Failed, v.Ran, shortDuration(v.Took)), greenText
 	switch {
+	case v.Testing:
+		tests, style = "tests  running before the files are served (require_tests)", plainText
 	case v.Running:
 		tests, style = "tests  running", plainText
+	case v.Loading:
+		tests, style = "tests  not run yet", plainText
 	case v.Tests == 0:
 		tests, style = "tests  none", plainText
 	case v.Failed > 0:
