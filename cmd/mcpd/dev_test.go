@@ -545,6 +545,44 @@ func TestAskArguments_invalid(t *testing.T) {
 	}
 }
 
+// A prompt says how to type a value, and what Enter does.
+func TestAskArguments_hints(t *testing.T) {
+	t.Parallel()
+	for schema, want := range map[string]string{
+		`{"type":"string"}`:                            `(string, optional: Enter skips it)`,
+		`{"type":"integer","default":5}`:               `(integer, optional: Enter takes the default 5)`,
+		`{"type":["string","null"],"enum":["a",null]}`: `(string or null, optional: Enter skips it; one of a, null)`,
+		`{"type":"array","items":{"type":"string"}}`:   `(array, optional: Enter skips it; type JSON, such as ["a", "b"])`,
+		`{"type":"array","items":{"type":"integer"}}`:  `type JSON, such as [1, 2])`,
+		`{"type":"array","items":true}`:                `type JSON, such as ["a", "b"])`,
+		`{"type":"object"}`:                            `type JSON, such as {"name": "a"})`,
+		`{"type":["object","null"],"properties":{"q\"":{"type":"array","items":{"type":"array"}}}}`: `type JSON, such as {"q\"": [[], []]})`,
+		`{"default":"` + strings.Repeat("x", maxAbout) + `"}`:                                       `(optional: Enter takes the default)`,
+		`true`: `(optional: Enter skips it)`,
+	} {
+		e, err := scenarioEnv(t.TempDir(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out lockedBuffer
+		e.stdin, e.stderr = strings.NewReader("\n"), &out
+		arguments, err := askArguments(newDialog(e), json.RawMessage(`{"properties":{"p":`+schema+`}}`))
+		if err != nil || string(arguments) != "{}" || !strings.Contains(out.String(), want) {
+			t.Errorf("%s: %v, %s\n%s\nwant %s", schema, err, arguments, out.String(), want)
+		}
+	}
+	e, err := scenarioEnv(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out lockedBuffer
+	e.stdin, e.stderr = strings.NewReader("a,b\nn\n[\"a\"]\n"), &out
+	arguments, err := askArguments(newDialog(e), json.RawMessage(`{"required":["p"],"properties":{"p":{"type":"array"}}}`))
+	if err != nil || string(arguments) != `{"p":["a"]}` || !strings.Contains(out.String(), `must be an array, not a string; type JSON, such as ["a", "b"]. Keep this answer?`) {
+		t.Errorf("%v, %s\n%s", err, arguments, out.String())
+	}
+}
+
 // The names of properties are only names, whatever characters they have.
 func TestAskArguments_schema(t *testing.T) {
 	t.Parallel()
@@ -558,7 +596,7 @@ func TestAskArguments_schema(t *testing.T) {
 		"a=b":{"type":"string"},"\"q\"\u001b[2J\n":{"type":"integer"},"--list":{"type":"array"}}}`
 	arguments, err := askArguments(newDialog(e), json.RawMessage(schema))
 	const want = `{"\"q\"\u001b[2J\n":2,"--list":[1],"a=b":"x=y","kilos":1.5,"order":"O-7"}`
-	if err != nil || string(arguments) != want || strings.Contains(out.String(), "\x1b") || !strings.Contains(out.String(), "kilos (number): Weight") {
+	if err != nil || string(arguments) != want || strings.Contains(out.String(), "\x1b") || !strings.Contains(out.String(), "kilos (number, optional: Enter skips it): Weight") {
 		t.Errorf("%v, %s\n%s", err, arguments, out.String())
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/mcpd/mcpd/call"
@@ -252,23 +253,10 @@ func askArguments(talk *dialog, input json.RawMessage) (json.RawMessage, error) 
 	arguments := map[string]json.RawMessage{}
 	names, properties := inOrder(object.Properties)
 	for i, name := range names {
-		var property struct {
-			Type        any
-			Description string
-		}
+		var property inputProperty
 		_ = json.Unmarshal(properties[i], &property) // a schema may also be true
-		var facts []string
-		if kind, ok := property.Type.(string); ok {
-			facts = append(facts, kind)
-		}
 		required := slices.Contains(object.Required, name)
-		if required {
-			facts = append(facts, "required")
-		}
-		about := ""
-		if len(facts) > 0 {
-			about = " (" + strings.Join(facts, ", ") + ")"
-		}
+		about, hint := property.about(required)
 		if property.Description != "" {
 			about += ": " + property.Description
 		}
@@ -289,6 +277,9 @@ func askArguments(talk *dialog, input json.RawMessage) (json.RawMessage, error) 
 					continue
 				}
 				problem = violationsOf(checked, name, value)
+				if problem != "" && hint != "" && !strings.ContainsAny(typed, "[{") {
+					problem += "; " + hint
+				}
 			}
 			if problem != "" {
 				keep, err := talk.confirm(fmt.Sprintf("  %s. Keep this answer?", shown(problem)))
@@ -306,6 +297,106 @@ func askArguments(talk *dialog, input json.RawMessage) (json.RawMessage, error) 
 		}
 	}
 	return json.Marshal(arguments)
+}
+
+// inputProperty is the schema of a property that a prompt describes.
+type inputProperty struct {
+	Type        any
+	Description string
+	Default     json.RawMessage
+	Enum        []json.RawMessage
+	Items       *inputProperty
+	Properties  json.RawMessage
+}
+
+// maxAbout bounds the values of a schema in a prompt, in bytes.
+const maxAbout = 200
+
+// about describes a property in parentheses: its type, what Enter does, and how to type a value. hint is
+// not empty if a value must be typed as JSON.
+func (p *inputProperty) about(required bool) (text, hint string) {
+	var facts []string
+	kinds := p.kinds()
+	if len(kinds) > 0 {
+		facts = append(facts, strings.Join(kinds, " or "))
+	}
+	switch {
+	case required:
+		facts = append(facts, "required")
+	case p.Default != nil && len(p.Default) <= maxAbout:
+		facts = append(facts, "optional: Enter takes the default "+string(p.Default))
+	case p.Default != nil:
+		facts = append(facts, "optional: Enter takes the default")
+	default:
+		facts = append(facts, "optional: Enter skips it")
+	}
+	text = strings.Join(facts, ", ")
+	if slices.Contains(kinds, "array") || slices.Contains(kinds, "object") {
+		hint = "type JSON, such as " + p.example(0, 0)
+		text += "; " + hint
+	}
+	if values := strings.Join(typedTexts(p.Enum), ", "); values != "" && len(values) <= maxAbout {
+		text += "; one of " + values
+	}
+	return " (" + text + ")", hint
+}
+
+// kinds returns the JSON types of a property.
+func (p *inputProperty) kinds() (kinds []string) {
+	switch t := p.Type.(type) {
+	case string:
+		kinds = []string{t}
+	case []any:
+		for _, one := range t {
+			if kind, ok := one.(string); ok {
+				kinds = append(kinds, kind)
+			}
+		}
+	}
+	return kinds
+}
+
+// example returns JSON of the type of a property. Examples with other numbers differ.
+func (p *inputProperty) example(number, depth int) string {
+	kind, item := "", cmp.Or(p.Items, &inputProperty{})
+	for _, one := range p.kinds() {
+		if kind == "" || one == "array" || one == "object" {
+			kind = one
+		}
+	}
+	switch {
+	case kind == "integer", kind == "number":
+		return strconv.Itoa(number + 1)
+	case kind == "boolean":
+		return strconv.FormatBool(number == 0)
+	case kind == "array" && depth < 2:
+		return "[" + item.example(0, depth+1) + ", " + item.example(1, depth+1) + "]"
+	case kind == "array":
+		return "[]"
+	case kind == "object":
+		name, value := "name", inputProperty{}
+		if names, schemas := inOrder(p.Properties); len(names) > 0 {
+			name = names[0]
+			_ = json.Unmarshal(schemas[0], &value)
+		}
+		if depth >= 2 || len(name) > maxAbout {
+			return "{}"
+		}
+		quoted, _ := json.Marshal(name) // a string always encodes
+		return "{" + string(quoted) + ": " + value.example(number, depth+1) + "}"
+	}
+	return strconv.Quote(string(rune('a' + number)))
+}
+
+// typedTexts returns JSON values as a user types them: strings without quotes.
+func typedTexts(values []json.RawMessage) []string {
+	texts := make([]string, len(values))
+	for i, value := range values {
+		if json.Unmarshal(value, &texts[i]) != nil || string(value) == "null" {
+			texts[i] = string(value)
+		}
+	}
+	return texts
 }
 
 // violationsOf says why a schema rejects the value of a property, or returns "".

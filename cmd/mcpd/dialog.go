@@ -175,8 +175,14 @@ func (d *dialog) field(f *field, content map[string]any) error {
 	if f.Format != "" {
 		about += ", " + f.Format
 	}
-	if !f.required {
-		about += ", optional"
+	if f.Type == "array" {
+		about += " with commas between the values"
+	}
+	switch {
+	case f.Default != nil:
+		about += ", Enter takes the default"
+	case !f.required:
+		about += ", optional: Enter skips it"
 	}
 	d.say("  %s (%s)", shown(f.name), shown(about))
 	for _, text := range []string{f.Title, f.Description} {
