@@ -136,6 +136,9 @@ func (s *cancelScene) check(want cancellation) {
 		if record.Msg == "call cancelled" && record.Call == e.CallID && record.Level == "DEBUG" && record.Request == e.Caller.Agent.RequestID {
 			got["log"] = cancellation{record.By, record.Reason}
 		}
+		if record.Msg == "call failed" && record.Call == e.CallID && record.By != want.By {
+			s.t.Errorf("the log says that %q cancelled the call, want %q", record.By, want.By)
+		}
 	}
 	if diff := cmp.Diff(map[string]cancellation{"hook": want, "audit": want, "log": want}, got); diff != "" {
 		s.t.Errorf("cancellation (-want +got)\n%s", diff)

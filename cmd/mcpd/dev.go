@@ -357,11 +357,19 @@ const (
 
 // callText describes a call in a line: its item, outcome, duration and caller.
 func callText(c recent.Call) string {
-	text := fmt.Sprintf("%s %s %s by %s", cmp.Or(c.Name, c.Kind), c.Outcome, shortDuration(c.Duration), c.Principal)
+	text := fmt.Sprintf("%s %s %s by %s", cmp.Or(c.Name, c.Kind), outcomeText(c), shortDuration(c.Duration), c.Principal)
 	if c.DeniedBy != "" {
 		text += ", denied by " + c.DeniedBy
 	}
 	return diag.Printable(text)
+}
+
+// outcomeText returns the outcome of a call; "cancelled" if it failed because someone cancelled it.
+func outcomeText(c recent.Call) string {
+	if c.CancelledBy != "" {
+		return "cancelled"
+	}
+	return c.Outcome
 }
 
 // shortDuration returns a duration in milliseconds, or in seconds if it is long.
@@ -389,14 +397,14 @@ func (d *devSession) logger(e env) *slog.Logger {
 // devLog drops the records that the view of dev replaces.
 type devLog struct{ slog.Handler }
 
-// Handle passes on warnings, and records of scripts.
+// Handle passes on warnings, and records of scripts. A cancelled call is no warning.
 func (h devLog) Handle(ctx context.Context, r slog.Record) error {
-	ofCall, ended, ofFiles := false, false, false
+	ofCall, ended, cancelled, ofFiles := false, false, false, false
 	r.Attrs(func(a slog.Attr) bool {
-		ofCall, ended, ofFiles = ofCall || a.Key == "call_id", ended || a.Key == "code", ofFiles || a.Key == "problems"
+		ofCall, ended, cancelled, ofFiles = ofCall || a.Key == "call_id", ended || a.Key == "code", cancelled || a.Key == "cancelled_by", ofFiles || a.Key == "problems"
 		return true
 	})
-	if ofFiles || r.Level < slog.LevelWarn && (!ofCall || ended) {
+	if ofFiles || ended && cancelled || r.Level < slog.LevelWarn && (!ofCall || ended) {
 		return nil
 	}
 	return h.Handler.Handle(ctx, r)

@@ -348,9 +348,18 @@ func TestDev_callInterrupted(t *testing.T) {
 		d.press(t, string(rune(ctrlC)))
 		d.await(t, regexp.QuoteMeta(openScreen))
 	}
-	d.await(t, "EXECUTION_ERROR .* slow by ")
+	d.await(t, "cancelled .* slow by ")
 	d.press(t, "r")
 	d.await(t, "tests  1 passed, 0 failed; 1 ran")
+	d.press(t, "l") // the log, too
+	d.await(t, "calls\r\n(.*\r\n)+\r\nPress Enter")
+	d.mu.Lock()
+	if text := d.seen.String(); strings.Contains(text, "call failed") || strings.Contains(text, "EXECUTION_ERROR") {
+		t.Errorf("a cancelled call failed: %q", text)
+	}
+	d.mu.Unlock()
+	d.press(t, "\r")
+	d.await(t, regexp.QuoteMeta(openScreen))
 	d.press(t, "q")
 	d.ended(t)
 }

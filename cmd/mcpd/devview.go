@@ -188,7 +188,7 @@ func (v devView) sections() []section {
 }
 
 func (v devView) callLine(c recent.Call) string {
-	line := fmt.Sprintf("%5s  %-14s  %7s  %s%s by %s", age(v.now.Sub(c.Time)), c.Outcome, shortDuration(c.Duration), strings.Repeat("  ", min(c.Depth, 8)), cmp.Or(c.Name, c.Kind), c.Principal)
+	line := fmt.Sprintf("%5s  %-14s  %7s  %s%s by %s", age(v.now.Sub(c.Time)), outcomeText(c), shortDuration(c.Duration), strings.Repeat("  ", min(c.Depth, 8)), cmp.Or(c.Name, c.Kind), c.Principal)
 	if c.DeniedBy != "" {
 		line += ", denied by " + c.DeniedBy
 	}

@@ -106,7 +106,7 @@ func (x *execution) recentCall(result call.Result) recent.Call {
 	c := recent.Call{
 		Time: now, Duration: now.Sub(x.startTime), CallID: x.id, RootID: x.root, ParentID: x.position.ParentID(), Depth: x.position.Depth(),
 		Kind: x.eventKind(), Name: x.name(), Principal: caller.Principal.ID, Issuer: caller.Principal.Issuer, AuthKind: string(caller.Principal.Kind),
-		Agent: caller.Agent.AgentID, Via: string(x.req.Via), Listener: caller.Source.Listener, Outcome: x.outcomeOf(result), Cached: x.cached,
+		Agent: caller.Agent.AgentID, Via: string(x.req.Via), Listener: caller.Source.Listener, Outcome: x.outcomeOf(result), CancelledBy: x.cancelled.By, Cached: x.cached,
 		RequestID: caller.Agent.RequestID, Revision: x.catalog.Revision, Scopes: caller.Principal.Scopes, Groups: caller.Principal.Groups,
 	}
 	c.TraceID, _ = x.span.IDs()
@@ -232,7 +232,7 @@ func (x *execution) logEnd(ctx context.Context, err *call.Error) {
 		called = "" // an unknown URI may contain such values, too
 	}
 	caller := &x.req.Caller
-	attrs := make([]slog.Attr, 0, 9)
+	attrs := make([]slog.Attr, 0, 10)
 	attrs = append(attrs, slog.String(x.req.Kind.String(), called), slog.String("call_id", x.id), slog.String("request_id", caller.Agent.RequestID))
 	if err != nil {
 		attrs = append(attrs, slog.String("code", string(err.Code)))
@@ -242,6 +242,9 @@ func (x *execution) logEnd(ctx context.Context, err *call.Error) {
 	}
 	if err != nil && err.DeniedBy != "" {
 		attrs = append(attrs, slog.String("denied_by", err.DeniedBy))
+	}
+	if x.cancelled.By != "" {
+		attrs = append(attrs, slog.String("cancelled_by", x.cancelled.By))
 	}
 	if err != nil && err.Cause != nil {
 		attrs = append(attrs, slog.String("cause", x.redact(err.Cause.Error())))

@@ -41,6 +41,8 @@ type Call struct {
 	Via, Listener string
 	// Outcome is ok, input_required, rehearsed or an error code.
 	Outcome string
+	// CancelledBy is the party that cancelled the call, as in [call.Event]; "" if it was not cancelled.
+	CancelledBy string
 	// DeniedBy is the policy or limit that refused the call; Cached means that the result was cached.
 	DeniedBy string
 	Cached   bool
