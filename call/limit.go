@@ -55,7 +55,7 @@ type LimitCharge struct {
 	// Limit is the name of the limit, for display.
 	Limit string
 	// Key identifies the counter: it depends on the name, the rate and the file kind of the limit,
-	// and on the key expression of the limit. It is 43 characters of base64url (RFC 4648), an
+	// and on the expression of its key and the value. It is 43 characters of base64url (RFC 4648), an
 	// HMAC-SHA256 under Secret. It reveals neither arguments nor the caller.
 	Key string
 	// Calls is the number of calls allowed per Per. It is 0 if no rate applies, as in the later

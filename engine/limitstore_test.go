@@ -150,6 +150,7 @@ func TestLimitStore_opaqueKeys(t *testing.T) {
 		{"another caller", config, "bob", "4711", limitSecret, false},
 		{"another rate", strings.Replace(config, "10/m", "11/m", 1), "ada", "4711", limitSecret, false},
 		{"another name", strings.Replace(config, "by_number", "by_count", 1), "ada", "4711", limitSecret, false},
+		{"another expression with the same value", strings.Replace(config, " + ", " + '' + ", 1), "ada", "4711", limitSecret, false},
 		{"another secret", config, "ada", "4711", strings.ToUpper(limitSecret), false},
 	} {
 		got := told(c.config, c.who, c.n, c.secret)

@@ -306,9 +306,11 @@ func (s *externalStore) storeCharges(options *call.SharedLimits, shared []rateli
 	return charged, limits
 }
 
+// keyOf returns the key of a charge for the shared store. Each limit has keys of its own: another expression
+// of the key may have the same values.
 func keyOf(secret []byte, charge *ratelimit.Charge) string {
 	id := charge.Limit.ID
-	text := fmt.Appendf(nil, "mcpd limit 1\x00%t\x00%d\x00%d\x00%d\x00%s%s", id.Operator, id.Rate.Calls, id.Rate.Per, len(id.Name), id.Name, charge.Key)
+	text := fmt.Appendf(nil, "mcpd limit 2\x00%t\x00%d\x00%d\x00%d\x00%d\x00%s%s%s", id.Operator, id.Rate.Calls, id.Rate.Per, len(id.Name), len(id.Key), id.Name, id.Key, charge.Key)
 	mac := hmac.New(sha256.New, secret)
 	mac.Write(text)
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
