@@ -382,13 +382,12 @@ func (i inside) State() (state.Store, error) { return i.server.states.Open() }
 // States returns what opens the state store, and knows the servers that share it.
 func (i inside) States() *state.Lazy { return i.server.states }
 
-// Outcomes counts the calls that have ended by their outcome, and Recent has the last ones. LimitUses
-// returns how much of each limit block is in use, with at most n keys of each. IsTesting
-// reports whether a load runs tests before it serves the files.
-func (i inside) Outcomes() map[string]uint64        { return i.server.pipeline.Outcomes() }
-func (i inside) Recent() *recent.Ring               { return i.server.pipeline.Recent() }
-func (i inside) IsTesting() bool                    { return i.server.testing.Load() }
-func (i inside) LimitUses(n int) []catalog.LimitUse { return i.Catalog().LimitUses(i.server.limits, n) }
+// Outcomes counts the calls that have ended by their outcome, and Recent has the last ones. IsTesting
+// reports whether a load runs tests before it serves the files. Limits counts calls against limits.
+func (i inside) Outcomes() map[string]uint64 { return i.server.pipeline.Outcomes() }
+func (i inside) Recent() *recent.Ring        { return i.server.pipeline.Recent() }
+func (i inside) IsTesting() bool             { return i.server.testing.Load() }
+func (i inside) Limits() ratelimit.Store     { return i.server.limits }
 
 // Secret returns the value of a secret, and Metrics where to count; nil without telemetry.
 func (i inside) Secret(ctx context.Context, name string) (string, error) {

@@ -38,7 +38,7 @@ func (o *runningServer) answerConsole(ctx context.Context, r control.Request) (r
 	case control.Replay:
 		row, err = withParams(r, func(of control.PolicyEdit) (any, error) { return o.replay(ctx, of) })
 	case control.Limits:
-		row = o.limitUses()
+		row = o.limitUses(ctx)
 	case control.Pins:
 		row = o.pins()
 	case control.Accept:

@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/base/postgrestest"
 	"github.com/mcpd/mcpd/internal/ops/control"
 )
 
@@ -103,5 +106,60 @@ func TestLimits_bounds(t *testing.T) {
 	}
 	if most := got[busy].Most; got[busy].Keys != maxKeyUses+2 || len(most) != maxKeyUses || most[0].Key != fmt.Sprintf("p%d", maxKeyUses+1) {
 		t.Errorf("%d keys, most %+v", got[busy].Keys, most)
+	}
+}
+
+// A database counts for all replicas. The keys of known principals have texts, others are hashes.
+func TestLimits_keysInDatabase(t *testing.T) {
+	t.Parallel()
+	database := postgrestest.Start(t, os.Getenv("MCPD_NEED_POSTGRES"))
+	const state = `
+server { name = "shop" }
+state {
+  url = secret.database
+  key = secret.key
+}
+secret "database" { file = "database.txt" }
+secret "key" { file = "key.txt" }
+`
+	secrets := func(dir string) {
+		for name, text := range map[string]string{"database.txt": database.URL("postgres", ""), "key.txt": "a key of many random characters"} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	servers := []*controlledServer{startControlled(t, limitedConfig+state, secrets), startControlled(t, limitedConfig+state, secrets)}
+	a := servers[0]
+	a.must(t, control.Matrix, control.MatrixQuery{}, &control.MatrixResult{}) // records calls
+	for i, id := range []string{"ada", "ada", "bob"} {
+		call := toolCall("add", `{"a":-9876543210,"b":2}`)
+		call.Principal = &identity.Principal{ID: id, Kind: identity.KindToken, Issuer: "https://idp.example.com"}
+		if result, _ := servers[i%2].result(t, call); result.Code != "" {
+			t.Fatalf("call %d: %+v", i, result)
+		}
+	}
+	for _, s := range servers {
+		var got []control.LimitUse
+		s.must(t, control.Limits, nil, &got)
+		text, _ := json.Marshal(got)
+		if strings.Contains(string(text), "9876543") {
+			t.Errorf("got %s", text)
+		}
+		for _, limit := range []string{"callers", "arguments"} {
+			i := slices.IndexFunc(got, func(u control.LimitUse) bool { return u.Limit == limit })
+			if u := got[i]; !u.Shared || u.Problem != "" || u.Keys != 2 || len(u.Most) != 2 || u.Most[0].Share <= u.Most[1].Share {
+				t.Fatalf("got %+v", u)
+			}
+			for _, k := range got[i].Most {
+				// The other server records no calls.
+				if known := s == a && limit == "callers"; known == (k.Hash != "") || known != (k.Issuer == "https://idp.example.com") {
+					t.Errorf("%s: got %+v", limit, k)
+				}
+			}
+		}
+		if i := slices.IndexFunc(got, func(u control.LimitUse) bool { return u.Limit == "callers" }); s == a && (got[i].Most[0].Key != "ada" || got[i].Most[1].Key != "bob") {
+			t.Errorf("got %+v", got[i].Most)
+		}
 	}
 }

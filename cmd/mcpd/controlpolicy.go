@@ -59,7 +59,8 @@ func (o *runningServer) explain(ctx context.Context, of control.ExplainCall) (an
 func (o *runningServer) matrix(ctx context.Context, of control.MatrixQuery) (any, error) {
 	row := control.MatrixResult{Principals: of.Principals, Items: []control.ItemName{}, Cells: [][]control.MatrixCell{}}
 	if len(row.Principals) == 0 {
-		row.Principals = o.principals(ctx)
+		o.server.Inside().Recent().Start()
+		row.Principals = o.principals(ctx, matrixPrincipals+1)
 	}
 	row.Truncated = len(row.Principals) > matrixPrincipals
 	row.Principals = row.Principals[:min(len(row.Principals), matrixPrincipals)]
@@ -109,24 +110,23 @@ func cellOf(x *pipeline.Explanation) control.MatrixCell {
 	return cell
 }
 
-// principals returns the operator, the principals of the latest calls and those of the API keys.
-func (o *runningServer) principals(ctx context.Context) []identity.Principal {
+// principals returns the operator, the principals of the latest calls and those of the API keys, at most
+// most of them.
+func (o *runningServer) principals(ctx context.Context, most int) []identity.Principal {
 	distinct := []identity.Principal{operatorOf(ctx, o.operator())}
 	add := func(p identity.Principal) {
-		if checkPrincipal(p) == nil && !slices.ContainsFunc(distinct, func(q identity.Principal) bool { return samePrincipal(p, q) }) {
+		if len(distinct) < most && checkPrincipal(p) == nil && !slices.ContainsFunc(distinct, func(q identity.Principal) bool { return samePrincipal(p, q) }) {
 			distinct = append(distinct, p)
 		}
 	}
-	ring := o.server.Inside().Recent()
-	ring.Start()
-	for _, c := range slices.Backward(ring.Last(recent.Size)) {
+	for _, c := range slices.Backward(o.server.Inside().Recent().Last(recent.Size)) {
 		if c.Depth == 0 {
 			add(principalOfCall(&c))
 		}
 	}
 	now := o.env.now()
 	for _, a := range o.server.Snapshot().Auths() {
-		if a.Keys == nil {
+		if a.Keys == nil || len(distinct) >= most {
 			continue
 		}
 		keys, err := apikey.Load(a.Keys.File)
@@ -146,14 +146,17 @@ func (o *runningServer) principals(ctx context.Context) []identity.Principal {
 const (
 	maxLimitUses = 1000
 	maxKeyUses   = 10 // keys of a limit
+	// limitPrincipals bounds the principals whose keys are compared with hashes of a database.
+	limitPrincipals = 512
 )
 
 // limitUses returns how much of each limit block is in use. It reads the counters of the limits now, so
 // calls pay nothing for it.
-func (o *runningServer) limitUses() []control.LimitUse {
+func (o *runningServer) limitUses(ctx context.Context) []control.LimitUse {
 	uses := []control.LimitUse{}
-	for _, u := range o.server.Inside().LimitUses(maxKeyUses) {
-		use := control.LimitUse{Limit: u.Name, Place: placeIn(u.Where), Kind: u.Kind, Bound: u.Bound, Shared: u.Shared, Keys: u.Keys, Most: []control.KeyUse{}}
+	principals := func() []identity.Principal { return o.principals(ctx, limitPrincipals) }
+	for _, u := range o.server.Inside().Catalog().LimitUses(ctx, o.server.Inside().Limits(), maxKeyUses, principals) {
+		use := control.LimitUse{Limit: u.Name, Place: placeIn(u.Where), Kind: u.Kind, Bound: u.Bound, Shared: u.Shared, Problem: u.Problem, Keys: u.Keys, Most: []control.KeyUse{}}
 		for _, k := range u.Most {
 			key := control.KeyUse{Key: o.server.Inside().Redact(k.Text), AuthKind: k.AuthKind, Issuer: k.Issuer, Rest: k.Rest, Share: k.Share}
 			if k.Hidden {

@@ -130,6 +130,21 @@ type Results interface {
 	PutResult(key [32]byte, data []byte, age, ttl time.Duration) error
 }
 
+// LimitUsage is how much of a limit the servers of a store use together. Rate and Concurrency have the keys
+// with the largest shares in use, largest first. Keys is the number of keys with counters.
+type LimitUsage struct {
+	Keys              int
+	Rate, Concurrency []LimitShare
+}
+
+// LimitShare is the share of a bound that a key of the store uses, from 0 to 1. Rest stands for all keys that
+// have no counter of their own.
+type LimitShare struct {
+	Key   string
+	Rest  bool
+	Share float64
+}
+
 // MaxResult bounds a result of [Results] in bytes.
 const MaxResult = 1<<20 + 1<<10
 

@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/mcpd/mcpd/diag"
+	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/execution/ratelimit"
 	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/policylang"
@@ -26,21 +29,28 @@ func (e *Entry) Charges(ctx context.Context, facts policylang.Input) (charges []
 	charges = make([]ratelimit.Charge, len(e.Limits))
 	for i, l := range e.Limits {
 		charges[i].Limit, charges[i].MaxDuration = l.Limit, e.Timeout
-		if l.key == nil {
-			continue
-		}
-		text, err := l.key.Eval(ctx, facts)
-		if err != nil {
+		if charges[i].Key, err = l.keyOf(ctx, facts); err != nil {
 			return nil, l.Name, err
 		}
-		if l.key.OfCaller() {
-			// Principals of other kinds or issuers may have the same id.
-			p := &facts.Caller.Principal
-			text = string(p.Kind) + "\x00" + p.Issuer + "\x00" + text
-		}
-		charges[i].Key = ratelimit.Key(text)
 	}
 	return charges, "", nil
+}
+
+// keyOf returns the key of a call, which is empty for a limit without a key.
+func (l *Limit) keyOf(ctx context.Context, facts policylang.Input) (string, error) {
+	if l.key == nil {
+		return "", nil
+	}
+	text, err := l.key.Eval(ctx, facts)
+	if err != nil {
+		return "", err
+	}
+	if l.key.OfCaller() {
+		// Principals of other kinds or issuers may have the same id.
+		p := &facts.Caller.Principal
+		text = string(p.Kind) + "\x00" + p.Issuer + "\x00" + text
+	}
+	return ratelimit.Key(text), nil
 }
 
 // LimitUse is how much of a bound of a limit block is in use. A block with a rate and a concurrency has
@@ -50,10 +60,11 @@ type LimitUse struct {
 	Where diag.Range
 	// Kind is rate or concurrency, and Bound describes the bound.
 	Kind, Bound string
-	// Shared, Keys and Most are as in [ratelimit.Usage].
-	Shared bool
-	Keys   int
-	Most   []KeyUse
+	// Shared, Problem, Keys and Most are as in [ratelimit.Usage].
+	Shared  bool
+	Problem string
+	Keys    int
+	Most    []KeyUse
 }
 
 // KeyUse is the share of a bound that a key uses. The texts are what an operator may see of the key.
@@ -62,18 +73,20 @@ type KeyUse struct {
 	// AuthKind and Issuer are those of the principal, if the key reads its id.
 	AuthKind, Issuer string
 	// Text is the value of the key, without sensitive variables. It is empty if it is hidden, as it may
-	// contain arguments or is too long, and for a limit without a key.
+	// contain arguments, is too long or is not known, and for a limit without a key.
 	Text   string
 	Hidden bool
 }
 
 // LimitUses returns how much of each limit block is in use, those nearest to their bound first, with at
-// most n keys of each.
-func (c *Catalog) LimitUses(counted ratelimit.Store, n int) (uses []LimitUse) {
+// most n keys of each. A store that has only hashes of keys knows the keys of the principals, which are
+// asked for at most once.
+func (c *Catalog) LimitUses(ctx context.Context, counted ratelimit.Store, n int, principals func() []identity.Principal) (uses []LimitUse) {
+	known := &knownKeys{catalog: c, principals: sync.OnceValue(principals)}
+	usages := counted.Usage(c.base.rules.counted, n, func(l *ratelimit.Limit) iter.Seq[string] { return known.of(ctx, l) })
 	for i, def := range c.base.rules.limits {
-		l := c.base.rules.counted[i]
-		usage := counted.Usage(l, n)
-		use := LimitUse{Name: l.Name, Where: def.NameRange, Shared: usage.Shared, Keys: usage.Keys}
+		l, usage := c.base.rules.counted[i], &usages[i]
+		use := LimitUse{Name: l.Name, Where: def.NameRange, Shared: usage.Shared, Problem: usage.Problem, Keys: usage.Keys}
 		if l.Rate.Calls > 0 {
 			use.Kind, use.Bound, use.Most = "rate", fmt.Sprintf("%s, %d at once after a pause", l.Rate, l.Burst), c.keyUses(def, usage.Rate)
 			uses = append(uses, use)
@@ -93,17 +106,69 @@ func (c *Catalog) LimitUses(counted ratelimit.Store, n int) (uses []LimitUse) {
 	return uses
 }
 
+// knownKeys has the keys that calls of known principals have.
+type knownKeys struct {
+	catalog    *Catalog
+	principals func() []identity.Principal
+	// limits are the limits of all entries; nil before the first use.
+	limits map[ratelimit.ID]*Limit
+}
+
+// of returns the keys of a limit. There are none if the key may read arguments. A key that reads other facts
+// of a call is wrong or missing.
+func (k *knownKeys) of(ctx context.Context, l *ratelimit.Limit) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		i := slices.Index(k.catalog.base.rules.counted, l)
+		if i < 0 {
+			return
+		}
+		def := k.catalog.base.rules.limits[i]
+		if def.Key == nil {
+			yield("")
+			return
+		}
+		if keyOf(def).MayReadArgs() {
+			return
+		}
+		limit := k.bound(l)
+		if limit == nil {
+			return
+		}
+		for _, p := range k.principals() {
+			key, err := limit.keyOf(ctx, policylang.Input{Caller: identity.Caller{Principal: p}})
+			if err == nil && !yield(key) {
+				return
+			}
+		}
+	}
+}
+
+// bound returns a limit with its compiled key, or nil if it covers no item.
+func (k *knownKeys) bound(l *ratelimit.Limit) *Limit {
+	if k.limits == nil {
+		k.limits = map[ratelimit.ID]*Limit{}
+		for _, entries := range k.catalog.Entries {
+			for _, e := range entries {
+				for i := range e.Limits {
+					k.limits[e.Limits[i].ID] = &e.Limits[i]
+				}
+			}
+		}
+	}
+	return k.limits[l.ID]
+}
+
 // keyUses describes keys that [Entry.Charges] returned for a limit.
 func (c *Catalog) keyUses(def *definition.Limit, shares []ratelimit.KeyShare) []KeyUse {
 	uses := make([]KeyUse, len(shares))
 	for i, s := range shares {
 		use := &uses[i]
 		use.KeyShare = s
-		if def.Key == nil || s.Rest {
+		if s.Rest || def.Key == nil && !s.Hashed {
 			continue
 		}
-		if use.Hidden = !utf8.ValidString(s.Key); use.Hidden {
-			continue // the hash of a long key
+		if use.Hidden = s.Hashed || !utf8.ValidString(s.Key); use.Hidden {
+			continue // the hash of a key that is not known, or of a long key
 		}
 		use.Text = s.Key
 		if _, ofCaller := policylang.Reads(def.Key.Text, "principal", "id"); ofCaller {

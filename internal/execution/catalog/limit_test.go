@@ -2,11 +2,13 @@ package catalog
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 	"testing"
 	"testing/fstest"
 
 	"github.com/mcpd/mcpd/identity"
+	"github.com/mcpd/mcpd/internal/execution/ratelimit"
 	"github.com/mcpd/mcpd/policylang"
 )
 
@@ -223,5 +225,71 @@ limit "tenant" {
 	}
 	if len(callers) != 5 || len(tenants) != 1 {
 		t.Errorf("5 callers have %d keys, and their tenant %d", len(callers), len(tenants))
+	}
+}
+
+// listingStore returns the known keys of each limit.
+type listingStore struct{ ratelimit.Store }
+
+func (listingStore) Usage(limits []*ratelimit.Limit, _ int, known func(*ratelimit.Limit) iter.Seq[string]) []ratelimit.Usage {
+	usages := make([]ratelimit.Usage, len(limits))
+	for i, l := range limits {
+		usages[i].Shared = true
+		for key := range known(l) {
+			usages[i].Rate = append(usages[i].Rate, ratelimit.KeyShare{Key: key, Share: 0.5})
+		}
+		usages[i].Rate = append(usages[i].Rate, ratelimit.KeyShare{Key: "a hash", Hashed: true, Share: 0.1}, ratelimit.KeyShare{Rest: true})
+	}
+	return usages
+}
+
+// A store with hashes of keys knows those of principals, and none that may have arguments.
+func TestLimitUses_knownKeys(t *testing.T) {
+	tools := files(map[string]string{"t.hcl": limited + `
+limit "caller" {
+  key  = "principal.id"
+  rate = "1/s"
+}
+limit "argument" {
+  tools = ["b"]
+  key   = "principal.id + string(args.n)"
+  rate  = "1/s"
+}
+limit "tenant" {
+  key  = "string(principal.claims.tenant)"
+  rate = "1/s"
+}
+limit "together" { rate = "1/s" }
+`, "data/one.txt": "1"})
+	built := New(Options{Tools: tools}).Build(Change{All: true}, nil)
+	if len(built.Problems) > 0 {
+		t.Fatal(built.Problems)
+	}
+	asked := 0
+	principals := func() []identity.Principal {
+		asked++
+		return []identity.Principal{{ID: "ada", Kind: identity.KindKey}, {ID: "bob", Kind: identity.KindToken, Issuer: "https://a.example"}}
+	}
+	got := map[string]string{}
+	for _, u := range built.Base.LimitUses(t.Context(), listingStore{}, 10, principals) {
+		var keys []string
+		for _, k := range u.Most {
+			keys = append(keys, fmt.Sprintf("%s/%s/%s/%t", k.AuthKind, k.Issuer, k.Text, k.Hidden))
+		}
+		got[u.Name] = strings.Join(keys, " ")
+	}
+	const others = "///true ///false" // the hash and the rest
+	for name, want := range map[string]string{
+		"caller":   "key//ada/false jwt/https://a.example/bob/false " + others,
+		"argument": others,
+		"tenant":   others,
+		"together": "///false " + others,
+	} {
+		if got[name] != want {
+			t.Errorf("%s: got %s, want %s", name, got[name], want)
+		}
+	}
+	if asked != 1 {
+		t.Errorf("principals are read %d times", asked)
 	}
 }

@@ -111,9 +111,9 @@ func TestUsage(t *testing.T) {
 		options limitstore.Options
 		want    [2]string
 	}{
-		"one process":          {limitstore.Options{}, [2]string{"{false 1 [{k false 0.25}] []}", "{false 1 [] [{k false 0.25}]}"}},
-		"a file":               {limitstore.Options{States: &state.Lazy{}}, [2]string{"{false 1 [{k false 0.25}] []}", "{false 1 [] [{k false 0.25}]}"}},
-		"store of the program": {limitstore.Options{Shared: &call.SharedLimits{Store: emptyStore{}, Secret: make([]byte, 32)}}, [2]string{"{true 0 [] []}", "{false 1 [] [{k false 0.25}]}"}},
+		"one process":          {limitstore.Options{}, [2]string{"{false  1 [{k false false 0.25}] []}", "{false  1 [] [{k false false 0.25}]}"}},
+		"a file":               {limitstore.Options{States: &state.Lazy{}}, [2]string{"{false  1 [{k false false 0.25}] []}", "{false  1 [] [{k false false 0.25}]}"}},
+		"store of the program": {limitstore.Options{Shared: &call.SharedLimits{Store: emptyStore{}, Secret: make([]byte, 32)}}, [2]string{"{true counted in a store that does not list its keys 0 [] []}", "{false  1 [] [{k false false 0.25}]}"}},
 	} {
 		row.options.Now, row.options.Logger = newClock().now, slog.New(slog.DiscardHandler)
 		s, err := limitstore.New(row.options)
@@ -121,7 +121,8 @@ func TestUsage(t *testing.T) {
 			t.Fatal(err)
 		}
 		take(t, s, "k", shared, local)
-		if got := [2]string{fmt.Sprint(s.Usage(shared, 10)), fmt.Sprint(s.Usage(local, 10))}; got != row.want {
+		u := s.Usage([]*ratelimit.Limit{shared, local}, 10, keys())
+		if got := [2]string{fmt.Sprint(u[0]), fmt.Sprint(u[1])}; got != row.want {
 			t.Errorf("%s: got %s, want %s", name, got, row.want)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -37,6 +38,12 @@ const (
 	maxInFlight = 1 << 10
 	// holdMargin is the time of a call beyond its timeout, for example for hooks.
 	holdMargin = 5 * time.Second
+	// usageTTL is the time for which the shared store is not asked again how much of a limit is in use, and
+	// usageTimeout the time for which it is waited for.
+	usageTTL     = 5 * time.Second
+	usageTimeout = 2 * time.Second
+	// maxRead bounds the limits whose counters the shared store reads for one answer.
+	maxRead = 100
 	// maxLimitWait bounds the retry delay that a store may return.
 	maxLimitWait = 365 * 24 * time.Hour
 )
@@ -55,7 +62,7 @@ type Options struct {
 
 // New returns the limit store of a server.
 func New(o Options) (ratelimit.Store, error) {
-	s := &externalStore{memory: ratelimit.NewMemory(o.Now), prefix: rand.Text() + "-", slots: make(chan struct{}, maxInFlight), metrics: o.Metrics, logger: o.Logger}
+	s := &externalStore{memory: ratelimit.NewMemory(o.Now), prefix: rand.Text() + "-", slots: make(chan struct{}, maxInFlight), metrics: o.Metrics, logger: o.Logger, usage: usageCache{now: o.Now}}
 	switch {
 	case o.Shared != nil:
 		limits, err := checked(*o.Shared)
@@ -125,6 +132,8 @@ type externalStore struct {
 	calls atomic.Uint64
 	// failing means that the last call of the store failed.
 	failing atomic.Bool
+
+	usage usageCache
 }
 
 // sharing is a state store that counts for all servers that share it.
@@ -220,12 +229,25 @@ func (s *externalStore) Release(charges []ratelimit.Charge) {
 // SetLimits implements [ratelimit.Store]. A shared store expires its own counters.
 func (s *externalStore) SetLimits(limits []*ratelimit.Limit) { s.memory.SetLimits(limits) }
 
-// Usage implements [ratelimit.Store]. The shared store has only hashes of the keys, and is not asked.
-func (s *externalStore) Usage(l *ratelimit.Limit, n int) ratelimit.Usage {
-	if !l.Local && (s.limits.Load() != nil || s.states.Shared()) {
-		return ratelimit.Usage{Shared: true}
+// Usage implements [ratelimit.Store].
+func (s *externalStore) Usage(limits []*ratelimit.Limit, n int, known func(*ratelimit.Limit) iter.Seq[string]) []ratelimit.Usage {
+	usages := make([]ratelimit.Usage, len(limits))
+	var shared []*ratelimit.Limit
+	var at []int // the positions of shared
+	for i, l := range limits {
+		switch {
+		case l.Local || s.limits.Load() == nil && !s.states.Shared():
+			usages[i] = s.memory.UsageOf(l, n)
+		case len(shared) == maxRead:
+			usages[i] = ratelimit.Usage{Shared: true, Problem: fmt.Sprintf("only the counters of the first %d limits are read", maxRead)}
+		default:
+			shared, at = append(shared, l), append(at, i)
+		}
 	}
-	return s.memory.Usage(l, n)
+	for i, u := range s.sharedUsage(shared, n, known) {
+		usages[at[i]] = u
+	}
+	return usages
 }
 
 // split moves the charges that are not shared to the end.

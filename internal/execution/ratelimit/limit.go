@@ -18,6 +18,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"iter"
 	"time"
 )
 
@@ -153,14 +154,17 @@ type Store interface {
 	// SetLimits removes the counters of all other limits. Calls that are charged to them may still
 	// run.
 	SetLimits(limits []*Limit)
-	// Usage returns how much of a limit is in use, with at most n keys for each of its bounds.
-	Usage(l *Limit, n int) Usage
+	// Usage returns how much of each limit is in use, with at most n keys for each of its bounds. A store
+	// that has only hashes of the keys compares them with those of the known keys of a limit.
+	Usage(limits []*Limit, n int, known func(*Limit) iter.Seq[string]) []Usage
 }
 
 // Usage is how much of a limit is in use at one moment.
 type Usage struct {
-	// Shared reports that another store counts. It does not tell the keys.
-	Shared bool
+	// Shared reports that another store counts. If Problem is not empty, the keys are not known, and
+	// Problem says why.
+	Shared  bool
+	Problem string
 	// Keys is the number of keys with counters.
 	Keys int
 	// Rate and Concurrency have the keys with the largest shares in use, largest first.
@@ -168,9 +172,10 @@ type Usage struct {
 }
 
 // KeyShare is the share of a bound that a key uses, from 0 to 1. Rest stands for all keys without a
-// separate counter.
+// separate counter. Hashed reports that Key is a hash of a key that is not known.
 type KeyShare struct {
-	Key   string
-	Rest  bool
-	Share float64
+	Key    string
+	Rest   bool
+	Hashed bool
+	Share  float64
 }

@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"cmp"
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -122,8 +123,17 @@ func (m *Memory) SetLimits(limits []*Limit) {
 	m.counters.Store(&counted)
 }
 
-// Usage implements [Store]. Calls of the limit wait while it reads the counters.
-func (m *Memory) Usage(l *Limit, n int) (u Usage) {
+// Usage implements [Store].
+func (m *Memory) Usage(limits []*Limit, n int, _ func(*Limit) iter.Seq[string]) []Usage {
+	usages := make([]Usage, len(limits))
+	for i, l := range limits {
+		usages[i] = m.UsageOf(l, n)
+	}
+	return usages
+}
+
+// UsageOf returns how much of a limit is in use. Calls of the limit wait while it reads the counters.
+func (m *Memory) UsageOf(l *Limit, n int) (u Usage) {
 	c := (*m.counters.Load())[l.ID]
 	if c == nil {
 		return u

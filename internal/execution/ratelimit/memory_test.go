@@ -317,7 +317,7 @@ func BenchmarkTake(b *testing.B) {
 func TestMemory_usage(t *testing.T) {
 	c := newClock()
 	m, l, own := NewMemory(c.now), limit("l", 60, time.Minute, 10, 0), limit("own", 0, 0, 0, 4)
-	if u := m.Usage(l, 3); u.Keys != 0 || u.Rate != nil || u.Concurrency != nil {
+	if u := m.UsageOf(l, 3); u.Keys != 0 || u.Rate != nil || u.Concurrency != nil {
 		t.Errorf("no calls: %+v", u)
 	}
 	for i := range 5 {
@@ -329,22 +329,22 @@ func TestMemory_usage(t *testing.T) {
 	take(m, "a", own)
 	take(m, "a", own)
 	take(m, "b", own)
-	if got, want := fmt.Sprintf("%+v", m.Usage(l, 3)), "{Shared:false Keys:5 Rate:[{Key:key4 Rest:false Share:0.5} {Key:key3 Rest:false Share:0.4} {Key:key2 Rest:false Share:0.3}] Concurrency:[]}"; got != want {
+	if got, want := fmt.Sprintf("%+v", m.UsageOf(l, 3)), "{Shared:false Problem: Keys:5 Rate:[{Key:key4 Rest:false Hashed:false Share:0.5} {Key:key3 Rest:false Hashed:false Share:0.4} {Key:key2 Rest:false Hashed:false Share:0.3}] Concurrency:[]}"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got, want := fmt.Sprint(m.Usage(own, 10).Concurrency), "[{a false 0.75} {b false 0.25}]"; got != want {
+	if got, want := fmt.Sprint(m.UsageOf(own, 10).Concurrency), "[{a false false 0.75} {b false false 0.25}]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	m.Release(first)
 	c.advance(4 * time.Second)
-	if got, want := fmt.Sprint(m.Usage(own, 1).Concurrency, m.Usage(l, 10).Rate), "[{a false 0.5}] [{key4 false 0.1}]"; got != want {
+	if got, want := fmt.Sprint(m.UsageOf(own, 1).Concurrency, m.UsageOf(l, 10).Rate), "[{a false false 0.5}] [{key4 false false 0.1}]"; got != want {
 		t.Errorf("after four seconds: got %s, want %s", got, want)
 	}
-	if u := m.Usage(l, 0); u.Keys != 5 || len(u.Rate) != 0 {
+	if u := m.UsageOf(l, 0); u.Keys != 5 || len(u.Rate) != 0 {
 		t.Errorf("without keys: %+v", u)
 	}
 	// A reload may lower the bound.
-	if got := m.Usage(limit("own", 0, 0, 0, 1), 1).Concurrency[0].Share; got != 1 {
+	if got := m.UsageOf(limit("own", 0, 0, 0, 1), 1).Concurrency[0].Share; got != 1 {
 		t.Errorf("more calls than the bound: share %v", got)
 	}
 }
@@ -354,7 +354,7 @@ func TestMemory_usageOfSharedBucket(t *testing.T) {
 	for i := range maxKeys + 2 {
 		take(m, fmt.Sprint(i), l)
 	}
-	if u := m.Usage(l, 2); u.Keys != maxKeys || !u.Rate[0].Rest || u.Rate[0].Key != "" || u.Rate[0].Share != 1 || u.Rate[1].Share != 0.5 {
+	if u := m.UsageOf(l, 2); u.Keys != maxKeys || !u.Rate[0].Rest || u.Rate[0].Key != "" || u.Rate[0].Share != 1 || u.Rate[1].Share != 0.5 {
 		t.Errorf("got %d keys, %+v", u.Keys, u.Rate)
 	}
 }
@@ -370,7 +370,7 @@ func BenchmarkUsage(b *testing.B) {
 		}
 	}
 	for b.Loop() {
-		if m.Usage(limits[0], 10).Keys+m.Usage(limits[1], 10).Keys != keys {
+		if m.UsageOf(limits[0], 10).Keys+m.UsageOf(limits[1], 10).Keys != keys {
 			b.Fatal("some keys have no counter")
 		}
 	}

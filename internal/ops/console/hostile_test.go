@@ -108,7 +108,7 @@ func hostileServer(text string, schema json.RawMessage) *fake {
 		control.Keys:        []control.Key{{KeyName: control.KeyName{Auth: text, ID: text}, Name: text, Principal: text, Scopes: []string{text}, Groups: []string{text}, Agent: text, State: text}},
 		control.Tasks:       []control.Task{{TaskName: control.TaskName{Principal: text, AuthKind: text, Issuer: text, ID: text}, Tool: text, Status: "working"}},
 		control.Tokens:      control.TokensResult{Tokens: []control.Token{{Secret: text, Principal: text, Kind: text, Issuer: text}}},
-		control.Limits:      []control.LimitUse{{Limit: text, Place: place, Kind: text, Bound: text, Keys: 1, Most: []control.KeyUse{{Key: text, AuthKind: text, Issuer: text, Share: 0.9}, {Hash: text, AuthKind: text, Share: 0.8}, {Rest: true, Share: 2}}}},
+		control.Limits:      []control.LimitUse{{Limit: text, Place: place, Kind: text, Bound: text, Problem: text}, {Limit: text, Place: place, Kind: text, Bound: text, Keys: 1, Shared: true, Most: []control.KeyUse{{Key: text, AuthKind: text, Issuer: text, Share: 0.9}, {Hash: text, AuthKind: text, Share: 0.8}, {Rest: true, Share: 2}}}},
 		control.PolicyFiles: control.PolicyFilesResult{Revision: text, Files: []string{text}, Text: text, Problem: text},
 		control.Replay: control.ReplayResult{
 			Diagnostics: text, Problem: text, Truncated: true, Counts: &control.ReplayCounts{Calls: 1, Unknown: 1, Gone: 1, OtherChanges: 1, Reasons: map[string]int{text: 1}},

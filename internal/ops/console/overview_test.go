@@ -51,11 +51,12 @@ func TestOverview_limits(t *testing.T) {
 	backend.answers[control.Limits] = []control.LimitUse{
 		{Limit: "callers", Kind: "rate", Bound: "10 calls a minute", Keys: 2, Most: []control.KeyUse{{Key: "ada", AuthKind: "jwt", Issuer: "https://idp", Share: 0.999}, {Key: "bob", AuthKind: "key", Share: 0.79}}},
 		{Limit: "arguments", Kind: "rate", Bound: "1 call an hour", Most: []control.KeyUse{{Hash: "0a1b", AuthKind: "jwt", Share: 0.8}, {Rest: true, Share: 0.1}}},
-		{Limit: "shared", Kind: "concurrency", Bound: "3 running", Shared: true},
+		{Limit: "shared", Kind: "concurrency", Bound: "3 running", Shared: true, Keys: 7, Most: []control.KeyUse{{Key: "eve", AuthKind: "key", Share: 0.9}, {Hash: "2c3d", Share: 0.5}}},
+		{Limit: "away", Kind: "rate", Bound: "1 call an hour", Shared: true, Problem: "the database <hangs>"},
 		{Limit: "full", Kind: "concurrency", Bound: "5 running", Most: full},
 	}
 	_, page = browse(t, backend).signIn().get("/")
-	mustContain(t, page, "ada (jwt of https://idp)", "99 %", "key 0a1b of a principal (jwt)", "80 %", "79 % bob (key)", "10 % all further keys", "counted in the database of all replicas", "5 running")
+	mustContain(t, page, "ada (jwt of https://idp)", "99 %", "key 0a1b of a principal (jwt)", "80 %", "79 % bob (key)", "10 % all further keys", "counted for all replicas", "90 %", "50 % key 2c3d", "the database <hangs>", "5 running")
 	near, _, _ := strings.Cut(page[strings.Index(page, `id="near"`):], "<details>")
 	if strings.Contains(near, "bob") || strings.Count(near, "<tr>") != maxNear+1 {
 		t.Errorf("near their bound:\n%s", near)

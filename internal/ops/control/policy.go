@@ -90,21 +90,22 @@ type PolicyDecision struct {
 }
 
 // LimitUse is how much of a limit block is in use. Kind is rate or concurrency; a block with both has
-// two values. Bound is the limit in words. Shared reports that the database of all replicas counts: it
-// has hashes of the keys, so Keys is 0.
+// two values. Bound is the limit in words. Shared reports that a store of all replicas counts. If the keys
+// of that store are not known, Problem says why.
 type LimitUse struct {
-	Limit  string   `json:"limit"`
-	Place  *Place   `json:"place,omitempty"`
-	Kind   string   `json:"kind"`
-	Bound  string   `json:"bound"`
-	Shared bool     `json:"shared,omitempty"`
-	Keys   int      `json:"keys"`
-	Most   []KeyUse `json:"most"`
+	Limit   string   `json:"limit"`
+	Place   *Place   `json:"place,omitempty"`
+	Kind    string   `json:"kind"`
+	Bound   string   `json:"bound"`
+	Shared  bool     `json:"shared,omitempty"`
+	Problem string   `json:"problem,omitempty"`
+	Keys    int      `json:"keys"`
+	Most    []KeyUse `json:"most"`
 }
 
-// KeyUse is a key of a limit with its share in use, from 0 to 1. A key that may contain arguments has
-// only a Hash, which changes when the server restarts. AuthKind and Issuer are those of the principal,
-// if the key reads its id. All fields but Share are empty for a limit without a key.
+// KeyUse is a key of a limit with its share in use, from 0 to 1. A key that may contain arguments, or that
+// the server does not know, has only a Hash, which changes when the server restarts. AuthKind and Issuer are
+// those of the principal, if the key reads its id. All fields but Share are empty for a limit without a key.
 type KeyUse struct {
 	Key      string `json:"key,omitempty"`
 	AuthKind string `json:"auth_kind,omitempty"`

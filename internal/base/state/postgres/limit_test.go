@@ -475,3 +475,61 @@ func benchmarkLimit(b *testing.B, many, place bool, clients int) {
 	b.ReportMetric(float64(together[len(together)/2].Microseconds()), "p50-µs")
 	b.ReportMetric(float64(together[len(together)*99/100].Microseconds()), "p99-µs")
 }
+
+// Counters are read while calls hold their rows, and the keys beyond the bound are one entry.
+func TestCounter_usage(t *testing.T) {
+	s := opened(t, state.Database{URL: newURL(t)}, state.Options{}, hooks{frozen: true, counters: 2})
+	limit := rate("", 10)
+	for _, key := range []string{"a", "b", "b", "c", "d", "e"} {
+		wantTake(t, s, true, rate(key, 10))
+	}
+	other := rate("a", 10)
+	other.Limit = "m"
+	wantTake(t, s, true, other)
+	beside, err := pgx.ConnectConfig(t.Context(), s.config.Copy())
+	check(t, err)
+	defer beside.Close(context.Background())
+	tx, err := beside.Begin(t.Context())
+	check(t, err)
+	_, err = tx.Exec(t.Context(), s.q(`SELECT 1 FROM {s}.counters FOR UPDATE`))
+	check(t, err)
+	usages, err := s.counter.LimitUsage([]call.LimitCharge{limit, {Limit: "none", Concurrency: 1}}, 2)
+	check(t, err)
+	if len(usages) != 2 || usages[0].Keys != 3 || len(usages[0].Rate) != 2 || usages[1].Keys != 0 {
+		t.Fatalf("got %+v", usages)
+	}
+	stored := rate("b", 10)
+	if rest, b := usages[0].Rate[0], usages[0].Rate[1]; !rest.Rest || rest.Share <= b.Share || b.Rest || b.Key != s.counter.StoredKey(&stored) {
+		t.Errorf("got %+v", usages[0].Rate)
+	}
+	check(t, tx.Rollback(t.Context()))
+}
+
+// Running calls count until their hold ends, if their replica exists.
+func TestCounter_usageOfPlaces(t *testing.T) {
+	a, b, clock := withClock(t)
+	limit := placed("", "", 4)
+	want := func(want string) {
+		t.Helper()
+		usages, err := a.counter.LimitUsage([]call.LimitCharge{limit}, 10)
+		check(t, err)
+		var shares []float64
+		for _, share := range usages[0].Concurrency {
+			shares = append(shares, share.Share)
+		}
+		if got := fmt.Sprint(shares); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	wantTake(t, a, true, placed("k", "a1", 4))
+	wantTake(t, b, true, placed("k", "b1", 4))
+	clock.advance(time.Second)
+	wantTake(t, a, true, placed("l", "a2", 4))
+	want("[0.5 0.25]")
+	clock.advance(time.Minute - 1)
+	want("[0.25]")
+	wantTake(t, b, true, placed("l", "b2", 4), placed("m", "b3", 4))
+	want("[0.5 0.25]")
+	check(t, b.Close())
+	want("[0.25]")
+}
