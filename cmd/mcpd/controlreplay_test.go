@@ -113,36 +113,45 @@ func TestReplay_changedDecisions(t *testing.T) {
 	}
 }
 
+// logOf returns the only file of the audit log, its text, and the last record of a call of the tool.
+func (a *controlledServer) logOf(t *testing.T, tool string) (path, text, line string) {
+	t.Helper()
+	logs, err := filepath.Glob(filepath.Join(a.dir, "audit", "*.jsonl"))
+	if err != nil || len(logs) != 1 {
+		t.Fatal(logs, err)
+	}
+	content, err := os.ReadFile(logs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for l := range strings.Lines(string(content)) {
+		if strings.Contains(l, `"`+tool+`"`) && strings.Contains(l, `"outcome"`) {
+			line = l
+		}
+	}
+	if line == "" {
+		t.Fatalf("no record of %s in %s", tool, content)
+	}
+	return logs[0], string(content), line
+}
+
 // A replay reads at most 1,000 calls and shows at most 100 changes.
 func TestReplay_bounds(t *testing.T) {
 	t.Parallel()
-	var line string
 	a := startControlled(t, controlAudit)
 	_, _ = a.result(t, toolCall("twice", `{"n":2}`))
 	_, _ = a.result(t, toolCall("greet", `{}`))
 	var last control.AuditResult
 	a.must(t, control.Audit, control.CallQuery{Limit: 1}, &last)
-	logs, err := filepath.Glob(filepath.Join(a.dir, "audit", "*.jsonl"))
-	if err != nil || len(logs) != 1 {
-		t.Fatal(logs, err)
-	}
-	text, err := os.ReadFile(logs[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	for l := range strings.Lines(string(text)) {
-		if strings.Contains(l, `"twice"`) && strings.Contains(l, `"outcome"`) {
-			line = l
-		}
-	}
+	path, _, line := a.logOf(t, "twice")
 	// A replay does not verify the log, which is the one that the server has just written.
-	log, err := os.OpenFile(logs[0], os.O_APPEND|os.O_WRONLY, 0)
+	log, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	if _, err := log.WriteString(strings.Repeat(line, maxReplayed+10)); err != nil || line == "" {
-		t.Fatalf("%v: %q", err, line)
+	if _, err := log.WriteString(strings.Repeat(line, maxReplayed+10)); err != nil {
+		t.Fatal(err)
 	}
 	got := a.edited(t, `policy "small" {`, "policy \"none\" {\n  tools = [\"twice\"]\n  deny = \"true\"\n  reason = \"none\"\n}\npolicy \"small\" {")
 	if got.Counts == nil || got.Counts.Calls != maxReplayed || got.Counts.AllowedToDenied != maxReplayed || len(got.Changes) != maxChanges {
@@ -157,28 +166,15 @@ func TestReplay_maxBytes(t *testing.T) {
 	_, _ = a.result(t, toolCall("twice", `{"n":2}`))
 	var all control.AuditResult
 	a.must(t, control.Audit, nil, &all)
-	logs, err := filepath.Glob(filepath.Join(a.dir, "audit", "*.jsonl"))
-	if err != nil || len(logs) != 1 {
-		t.Fatal(logs, err)
-	}
-	text, err := os.ReadFile(logs[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	line := ""
-	for l := range strings.Lines(string(text)) {
-		if strings.Contains(l, `"twice"`) && strings.Contains(l, `"outcome"`) {
-			line = l
-		}
-	}
-	log, err := os.OpenFile(logs[0], os.O_WRONLY, 0)
+	path, text, line := a.logOf(t, "twice")
+	log, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer log.Close()
 	// The hole is one invalid line, and takes no space on the disk.
-	if _, err := log.WriteAt([]byte("\n"+line), int64(len(text))+auditBytes+1<<20); err != nil || line == "" {
-		t.Fatalf("%v: %q", err, line)
+	if _, err := log.WriteAt([]byte("\n"+line), int64(len(text))+auditBytes+1<<20); err != nil {
+		t.Fatal(err)
 	}
 	got := a.edited(t, "reason = \"only leads pay\"", "reason = \"ask a lead\"")
 	if got.Counts == nil || got.Counts.Calls != 1 || !got.Truncated || len(all.Calls) == 0 {
