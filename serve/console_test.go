@@ -318,6 +318,12 @@ func TestConsole_sessionEnds(t *testing.T) {
 		}
 		mustEnd(t, b, http.StatusUnauthorized)
 	})
+	t.Run("a sign-out beside a live page", func(t *testing.T) {
+		b := signedIn(t)
+		live := c.live(b)
+		c.send(b, "/console/sign-out", url.Values{})
+		mustEndLive(t, live)
+	})
 	t.Run("too many sessions of a principal", func(t *testing.T) {
 		first := signedIn(t)
 		for range 8 {
@@ -330,34 +336,43 @@ func TestConsole_sessionEnds(t *testing.T) {
 	})
 	t.Run("a revoked key", func(t *testing.T) {
 		b := signedIn(t)
-		live := make(chan string, 1)
-		r, err := http.NewRequest(http.MethodGet, c.at(b, "/console/live"), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		answer, err := b.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer answer.Body.Close()
-		go func() {
-			text, _ := io.ReadAll(answer.Body)
-			live <- string(text)
-		}()
+		live := c.live(b)
 		id, _, _ := strings.Cut(strings.TrimPrefix(c.keys["ada"], "mcpd_"), "_")
 		if _, err := apikey.Revoke(c.keyFile, id, time.Now()); err != nil {
 			t.Fatal(err)
 		}
-		select {
-		case text := <-live:
-			if !strings.HasPrefix(text, "ada") {
-				t.Errorf("live page: %q", text)
-			}
-		case <-time.After(30 * time.Second):
-			t.Fatal("a live page does not end after the key was revoked")
-		}
+		mustEndLive(t, live)
 		mustEnd(t, b, http.StatusUnauthorized)
 	})
+}
+
+// live opens a live page. The channel gets its text when it ends.
+func (c *consoleSite) live(b *http.Client) <-chan string {
+	c.t.Helper()
+	live := make(chan string, 1)
+	answer, err := b.Get(c.at(b, "/console/live"))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	go func() {
+		defer answer.Body.Close()
+		text, _ := io.ReadAll(answer.Body)
+		live <- string(text)
+	}()
+	return live
+}
+
+// mustEndLive waits for the end of a live page of ada.
+func mustEndLive(t *testing.T, live <-chan string) {
+	t.Helper()
+	select {
+	case text := <-live:
+		if !strings.HasPrefix(text, "ada") {
+			t.Errorf("live page: %q", text)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("a live page does not end with the access of its caller")
+	}
 }
 
 func TestConsole_otherSites(t *testing.T) {
@@ -434,7 +449,11 @@ func TestConsole_reload(t *testing.T) {
 	if _, page, _ := c.send(b, "/console/items", nil); page != "ada operates false as bob false" {
 		t.Errorf("without operate: %q", page)
 	}
+	watching := c.browser()
+	c.signIn(watching, c.keys["ada"])
+	live := c.live(watching)
 	reload(strings.Replace(text, "!= 'eve'", "== 'bob'", 1))
+	mustEndLive(t, live)
 	if status, _, _ := c.send(b, "/console/items", nil); status != http.StatusForbidden {
 		t.Errorf("without allow: %d", status)
 	}

@@ -257,6 +257,38 @@ func TestConsoleSessions_expiry(t *testing.T) {
 	})
 }
 
+// A request does not use a session that has expired, even before the timer ends it. A session beyond the
+// limit ends the oldest one.
+func TestConsoleSessions_bounds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newConsoleSessions(nil, anyPages{}, authn.Middleware{})
+		defer s.closeAll()
+		var all []*consoleSession
+		var requests []*http.Request // with the cookies of the sessions
+		for i := range maxConsoleSessions + 1 {
+			w := httptest.NewRecorder()
+			session, err := s.begin(w, httptest.NewRequest(http.MethodPost, "http://127.0.0.1/console/", nil), identity.Principal{ID: fmt.Sprint(i)}, "key")
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1"+session.base+"/items", nil)
+			r.Header.Set("Cookie", w.Header().Get("Set-Cookie"))
+			all, requests = append(all, session), append(requests, r)
+			time.Sleep(time.Second) // of the fake clock: no two sessions are equally old
+		}
+		for i, r := range requests {
+			if found := s.find(r); (found == all[i]) != (i > 0) {
+				t.Errorf("session %d of %d: got %v", i+1, len(all), found)
+			}
+		}
+		last := all[len(all)-1]
+		last.began = time.Now().Add(-consoleLifetime)
+		if s.isOpen(last) || s.find(requests[len(all)-1]) != nil || s.byID[last.key] != nil {
+			t.Error("an expired session serves a request")
+		}
+	})
+}
+
 // anyPages are pages without content.
 type anyPages struct{ http.Handler }
 
