@@ -4,14 +4,20 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/engine"
 	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/ops/control"
 )
@@ -177,9 +183,55 @@ func TestReplay_maxBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := a.edited(t, "reason = \"only leads pay\"", "reason = \"ask a lead\"")
-	if got.Counts == nil || got.Counts.Calls != 1 || !got.Truncated || len(all.Calls) == 0 {
+	if got.Counts == nil || got.Counts.Calls != 0 || !got.Truncated || len(all.Calls) == 0 {
 		t.Errorf("%+v, %+v, %s", got, got.Counts, got.Problem)
 	}
+}
+
+// slowContext uses up the time to read the log, on a fake clock, before a replay reads a record.
+type slowContext struct{ context.Context }
+
+func (c slowContext) Done() <-chan struct{} {
+	time.Sleep(auditTime)
+	return c.Context.Done()
+}
+
+// A replay compares no further call when its time is used up, and says so.
+func TestReplay_maxTime(t *testing.T) {
+	dir := t.TempDir()
+	save(t, filepath.Join(dir, "t.hcl"), "tool \"t\" {\n  run = \"return 1;\"\n}\npolicy \"p\" {\n  deny   = \"principal.id != 'x'\"\n  reason = \"r\"\n}\n")
+	config := fmt.Sprintf("audit {\n  path = %q\n  mode = \"strict\"\n}\n", filepath.ToSlash(filepath.Join(t.TempDir(), "log.jsonl")))
+	s, err := engine.New(engine.Options{Name: "r", Logger: slog.New(slog.DiscardHandler), Files: engine.Files{
+		Tools: engine.Dir(dir), Config: fstest.MapFS{"mcpd.hcl": {Data: []byte(config), Mode: 0o644}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(context.Background())
+	if _, err := s.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const calls = 3
+	for range calls {
+		if r := s.Execute(t.Context(), call.Request{Name: "t", Caller: plainCaller()}); r.Err == nil || r.Err.Code != call.PolicyDenied {
+			t.Fatalf("got %+v", r)
+		}
+	}
+	o := &runningServer{server: s}
+	replayed := func(ctx context.Context) (got control.ReplayResult) {
+		if err := o.replayCalls(ctx, s, &got); err != nil || got.Counts == nil {
+			t.Fatal(got.Problem, err)
+		}
+		return got
+	}
+	if got := replayed(t.Context()); got.Counts.Calls != calls || got.Truncated {
+		t.Errorf("%d calls, truncated %t", got.Counts.Calls, got.Truncated)
+	}
+	synctest.Test(t, func(*testing.T) {
+		if got := replayed(slowContext{context.Background()}); got.Counts.Calls != 0 || !got.Truncated {
+			t.Errorf("%d calls after %s, truncated %t", got.Counts.Calls, auditTime, got.Truncated)
+		}
+	})
 }
 
 func TestReplay_diagnostics(t *testing.T) {
