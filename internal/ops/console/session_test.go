@@ -92,6 +92,11 @@ func TestConsole_requestsRefused(t *testing.T) {
 			t.Errorf("%s: status %d, want %d", row.name, got.StatusCode, row.want)
 		}
 	}
+	for _, path := range []string{"/item/try", "/item/complete", "/runs/x/answer", "/runs/x/cancel", "/policies/explain", "/policies/replay", "/confirm/accept", "/confirm/revoke_key"} {
+		if got := b.send("POST", path, "csrf=x", good(nil)); got.StatusCode != http.StatusForbidden {
+			t.Errorf("wrong CSRF token for %s: status %d", path, got.StatusCode)
+		}
+	}
 	if n := len(backend.requests(control.Reload)); n != 1 {
 		t.Errorf("%d reloads, want that of the accepted request", n)
 	}
