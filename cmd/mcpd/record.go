@@ -176,23 +176,23 @@ func (r *recordedCall) test(ctx context.Context, s *engine.Server) (recordedTest
 	var until *recordedTest
 	for _, candidate := range r.candidates(name, values) {
 		candidate.Hide = hide
-		block := r.recording.Block(candidate)
-		if hide(block) != block {
-			return recordedTest{}, errors.New("a secret or a sensitive value cannot be separated from the other text of the test")
-		}
-		formatted, problems := hclfile.Format(hclfile.Source{Path: "test.hcl", Bytes: []byte(block)})
-		if problems.HasErrors() { // it is too long, or a secret is part of the syntax
-			return recordedTest{}, errors.New(hide(problems.Error()))
-		}
-		only, problems := served.WithTest(formatted)
-		if problems.HasErrors() {
-			return recordedTest{}, errors.New(hide(problems.Error()))
-		}
-		failures, soon := passesLater(func(later time.Duration) engine.TestResult { return s.Inside().RunTest(ctx, only, 0, later) })
-		if ctx.Err() != nil {
+		failures, soon := []string(nil), false
+		formatted, err := r.try(candidate, func(block []byte) diag.List {
+			only, problems := served.WithTest(block)
+			if !problems.HasErrors() {
+				failures, soon = passesLater(func(later time.Duration) engine.TestResult { return s.Inside().RunTest(ctx, only, 0, later) })
+			}
+			return problems
+		})
+		switch {
+		case ctx.Err() != nil:
 			return recordedTest{}, context.Cause(ctx)
+		case err != nil && candidate.Texts: // the text may be longer than the JSON
+			continue
+		case err != nil:
+			return recordedTest{}, err
 		}
-		test := recordedTest{name, string(formatted), r.notes(candidate, first)}
+		test := recordedTest{name, formatted, r.notes(candidate, first)}
 		switch {
 		case failures == nil:
 			return test, nil
@@ -212,6 +212,22 @@ func (r *recordedCall) test(ctx context.Context, s *engine.Server) (recordedTest
 		text += "\n  " + strings.ReplaceAll(hide(failure), "\n", "\n  ")
 	}
 	return recordedTest{}, errors.New(text)
+}
+
+// try returns the text of a test, and runs it. The error has no hidden value.
+func (r *recordedCall) try(c tooltest.RecordedCall, run func(block []byte) diag.List) (formatted string, err error) {
+	block := r.recording.Block(c)
+	if c.Hide(block) != block {
+		return "", errors.New("a secret or a sensitive value cannot be separated from the other text of the test")
+	}
+	text, problems := hclfile.Format(hclfile.Source{Path: "test.hcl", Bytes: []byte(block)})
+	if !problems.HasErrors() { // else it is too long, or a secret is part of the syntax
+		problems = run(text)
+	}
+	if problems.HasErrors() {
+		return "", errors.New(c.Hide(problems.Error()))
+	}
+	return string(text), nil
 }
 
 // passesLater runs a test twice: soon after the call, in another millisecond, and at
@@ -243,7 +259,8 @@ func (r *recordedCall) notes(c tooltest.RecordedCall, failures []string) (notes 
 }
 
 // candidates returns the tests to try, the best first: with the plain caller and with the whole one,
-// then both with the headers that have URLs, and then all of these without the result.
+// then both with the headers that have URLs, all of these with the texts of responses in JSON, and
+// then all without the result.
 func (r *recordedCall) candidates(name string, values sensitiveValues) []tooltest.RecordedCall {
 	in, out := values.pointers(r.request.Name)
 	one := tooltest.RecordedCall{Name: name, Tool: r.request.Name, Arguments: redact.Pointers(r.request.Arguments, in), Caller: r.plain, Result: r.result}
@@ -258,6 +275,12 @@ func (r *recordedCall) candidates(name string, values sensitiveValues) []tooltes
 	if r.recording.HasLinks() {
 		one.Links, whole.Links = true, true
 		list = append(list, one, whole)
+	}
+	if r.recording.HasJSON() {
+		for _, c := range slices.Clone(list) {
+			c.Texts = true
+			list = append(list, c)
+		}
 	}
 	if r.result.Err == nil {
 		for _, c := range slices.Clone(list) {

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -323,6 +325,70 @@ tool "find" {
 	}
 	if text, err := os.ReadFile(filepath.Join(s.dir, "tools.d", "recorded.hcl")); err != nil || string(text) != before {
 		t.Errorf("the file contains %s, %v", text, err)
+	}
+}
+
+// A response in JSON is text in a test only if the script depends on its spaces. A sensitive value stays
+// hidden, however the JSON writes it.
+func TestCall_recordTextOfJSON(t *testing.T) {
+	t.Parallel()
+	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		name := `"` + strings.NewReplacer("ü", `\u00fc`, "-", `\u002d`).Replace(r.URL.Query().Get("name")) + `"`
+		if name == `"123456"` {
+			name = "1.23456e5"
+		}
+		fmt.Fprintf(w, `{"path": %q, "name": %s, "at": "here"}`, r.URL.Path, name)
+	}))
+	defer site.Close()
+	s := newSandbox(t)
+	s.write(t, "tools.d/fetch.hcl", strings.ReplaceAll(`tool "fetch" {
+  timeout = "30s"
+  input "as" { type = string }
+  input "name" {
+    type      = string
+    sensitive = true
+    required  = false
+  }
+  allow {
+    http "site" {
+      hosts            = ["HOST"]
+      private_networks = true
+    }
+  }
+  run = <<JS
+    const { as, name } = input;
+    const answer = await http.site.get("http://HOST/" + as + "?name=" + encodeURIComponent(name ?? ""));
+    return { members: answer.json().path, names: Object.keys(answer.json()).join(" "), text: answer.text() }[as];
+  JS
+}
+`, "HOST", strings.TrimPrefix(site.URL, "http://")))
+	file := filepath.Join(s.dir, "tools.d", "recorded.hcl")
+	for _, row := range []struct{ as, name, want, said string }{
+		{"members", "", "json = {", ""},
+		{"names", "", "json = {", ""},
+		{"text", "", `text = "{\"path\": \"/text\", \"name\": \"\", \"at\": \"here\"}"`, ""},
+		{"text", "Güntersblüm-Ost", `\"name\": \"[sensitive]\"`, ""},
+		{"text", "123456", "json = {", "the test accepts every result"},
+	} {
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		args := []string{"call", "fetch", "as=" + row.as, "--record", "tools.d/recorded.hcl"}
+		if row.name != "" {
+			args = append(args, "name="+row.name)
+		}
+		code, stdout, stderr := s.run(t, nil, args...)
+		if code != exitOK || !strings.Contains(stderr, row.said) || strings.Contains(stderr, "note:") != (row.said != "") {
+			t.Errorf("%s: exit code %d\n%s%s", row.as, code, stdout, stderr)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil || !strings.Contains(string(text), row.want) || !strings.Contains(string(text), `"content-type" = "application/json"`) || strings.Contains(string(text), "ntersbl") || strings.Contains(string(text), "23456") {
+			t.Errorf("%s: %v, the file contains\n%s", row.as, err, text)
+		}
+		if code, stdout, stderr := s.run(t, nil, "test"); code != exitOK || !strings.Contains(stdout, "1 passed, 0 failed") {
+			t.Errorf("%s: mcpd test: exit code %d\n%s%s", row.as, code, stdout, stderr)
+		}
 	}
 }
 

@@ -60,6 +60,13 @@ func (r *Recording) HasLinks() bool {
 	})
 }
 
+// HasJSON reports whether a response was JSON, for which [RecordedCall.Texts] makes a difference.
+func (r *Recording) HasJSON() bool { return slices.ContainsFunc(r.recorder.Mocks(), isJSONResponse) }
+
+func isJSONResponse(m host.Recorded) bool {
+	return m.JSON != nil && m.Error == "" && strings.HasPrefix(m.Object, "http.")
+}
+
 // linkHeaders are the headers that have URLs.
 func linkHeaders() []string { return []string{"link", "location"} }
 
@@ -80,6 +87,9 @@ type RecordedCall struct {
 	AnyOutput bool
 	// Links writes the headers of responses that have URLs, which may contain credentials.
 	Links bool
+	// Texts writes responses in JSON as text, with the spaces and escapes that they had. A response
+	// stays JSON if its text would not hide the same values: they may have any escapes there.
+	Texts bool
 	// Hide replaces sensitive values in a string; nil replaces none.
 	Hide Hide
 	// SensitiveOutput returns the JSON pointers to sensitive values in the results of a tool.
@@ -181,6 +191,11 @@ func (c RecordedCall) writeMock(b *strings.Builder, m host.Recorded) {
 	case m.Error != "":
 		fmt.Fprintf(b, "    error = %s\n", c.Hide.quote(m.Error))
 	case m.JSON != nil:
+		text := c.Hide.text(string(m.JSON))
+		if c.Texts && isJSONResponse(m) && literal([]byte(text), true, nil) == literal(m.JSON, true, c.Hide) {
+			fmt.Fprintf(b, "    text = %s\n", quoteHCL(text))
+			break
+		}
 		fmt.Fprintf(b, "    json = %s\n", valueHCL(m.JSON, c.Hide))
 	case m.Text != nil:
 		fmt.Fprintf(b, "    text = %s\n", c.Hide.quote(*m.Text))
@@ -255,11 +270,16 @@ const maxInline = 60
 
 // valueHCL returns a JSON value as a literal of HCL, with the members in the same order.
 func valueHCL(raw json.RawMessage, hide Hide) string {
+	return literal(raw, len(raw) <= maxInline, hide)
+}
+
+// literal is [valueHCL] on one line, or on several.
+func literal(raw json.RawMessage, inline bool, hide Hide) string {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	var b strings.Builder
-	if err := writeValue(&b, d, len(raw) <= maxInline, hide); err != nil {
-		return "null" // cannot happen: the host and the script return JSON
+	if err := writeValue(&b, d, inline, hide); err != nil {
+		return "null" // it is not JSON: the host and the script return JSON, but text is hidden in it
 	}
 	return b.String()
 }
