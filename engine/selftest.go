@@ -17,12 +17,12 @@ import (
 // TestResult is the result of a test block.
 type TestResult struct {
 	Name string
-	// Kind is the kind of the tested item. Target is the name of the tool or prompt, or the URI or
-	// template.
+	// Kind is the kind of the tested item, and Target its name, URI or template.
 	Kind   call.Kind
 	Target string
-	// Failures are the unmet expectations; the test passed if there are none.
-	Failures []string
+	// Failures are the unmet expectations; the test passed if there are none. Missing are the mock
+	// blocks that host calls would have needed.
+	Failures, Missing []string
 	// Notes are warnings, such as unused mocks.
 	Notes []string
 	Took  time.Duration
@@ -94,7 +94,7 @@ func (i inside) RunTest(ctx context.Context, c *catalog.Catalog, n int, later ti
 	})
 	return TestResult{
 		Name: test.Name, Kind: k, Target: target, Range: test.NameRange, Policies: policies,
-		Failures: tooltest.Judge(&test.Expect, tooltest.OutcomeOf(result), mocks), Notes: tooltest.Notes(mocks), Took: i.server.options.Now().Sub(start),
+		Failures: tooltest.Judge(&test.Expect, tooltest.OutcomeOf(result), mocks), Missing: mocks.Missing(), Notes: tooltest.Notes(mocks), Took: i.server.options.Now().Sub(start),
 	}
 }
 

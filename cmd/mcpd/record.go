@@ -172,15 +172,15 @@ func (r *recordedCall) test(ctx context.Context, s *engine.Server) (recordedTest
 	}
 	name := r.names.next(r.request.Name, served.Tests)
 	hide := values.redactor(served.Sensitive, s.Inside().Redact, r.recording.Variables())
-	var first []string // failures
+	var first *trial
 	var until *recordedTest
 	for _, candidate := range r.candidates(name, values) {
 		candidate.Hide = hide
-		failures, soon := []string(nil), false
+		var tried trial
 		formatted, err := r.try(candidate, func(block []byte) diag.List {
 			only, problems := served.WithTest(block)
 			if !problems.HasErrors() {
-				failures, soon = passesLater(func(later time.Duration) engine.TestResult { return s.Inside().RunTest(ctx, only, 0, later) })
+				tried = tryLater(func(later time.Duration) engine.TestResult { return s.Inside().RunTest(ctx, only, 0, later) })
 			}
 			return problems
 		})
@@ -192,26 +192,22 @@ func (r *recordedCall) test(ctx context.Context, s *engine.Server) (recordedTest
 		case err != nil:
 			return recordedTest{}, err
 		}
-		test := recordedTest{name, formatted, r.notes(candidate, first)}
-		switch {
-		case failures == nil:
-			return test, nil
-		case soon && until == nil:
-			test.notes = append(test.notes, "the test depends on the time, and fails later\n"+hide(strings.Join(failures, "\n")))
-			until = &test
-		}
 		if first == nil {
-			first = failures
+			first = &tried
+		}
+		test := recordedTest{name, formatted, r.notes(candidate, first.failures())}
+		switch {
+		case tried.soon.Passed() && tried.later.Passed():
+			return test, nil
+		case tried.soon.Passed() && until == nil:
+			test.notes = append(test.notes, "the test depends on the time, and fails later\n"+hide(strings.Join(tried.later.Failures, "\n")))
+			until = &test
 		}
 	}
 	if until != nil {
 		return *until, nil
 	}
-	text := "its test would fail:"
-	for _, failure := range append(first, r.recording.Notes()...) {
-		text += "\n  " + strings.ReplaceAll(hide(failure), "\n", "\n  ")
-	}
-	return recordedTest{}, errors.New(text)
+	return recordedTest{}, errors.New(hide(first.problem(r.recording.Notes())))
 }
 
 // try returns the text of a test, and runs it. The error has no hidden value.
@@ -230,15 +226,41 @@ func (r *recordedCall) try(c tooltest.RecordedCall, run func(block []byte) diag.
 	return string(text), nil
 }
 
-// passesLater runs a test twice: soon after the call, in another millisecond, and at
-// another time of another day of another year. It returns the failures, and whether it passes soon.
-func passesLater(run func(later time.Duration) engine.TestResult) (failures []string, soon bool) {
-	for n, later := range []time.Duration{1017 * time.Millisecond, 400*24*time.Hour + 7*time.Hour + 13*time.Minute} {
-		if ran := run(later); !ran.Passed() {
-			return ran.Failures, n == 1
-		}
+// trial has the results of a test that runs soon after the call, in another millisecond, and at another
+// time of another day of another year. A test that fails soon, with all mocks, does not run later.
+type trial struct{ soon, later engine.TestResult }
+
+func tryLater(run func(later time.Duration) engine.TestResult) (t trial) {
+	if t.soon = run(1017 * time.Millisecond); t.soon.Passed() || len(t.soon.Missing) > 0 {
+		t.later = run(400*24*time.Hour + 7*time.Hour + 13*time.Minute)
 	}
-	return nil, true
+	return t
+}
+
+// failures returns those of the first run that has some.
+func (t *trial) failures() []string {
+	if t.soon.Passed() {
+		return t.later.Failures
+	}
+	return t.soon.Failures
+}
+
+// problem says why a test that fails soon cannot pass. notes say what its mocks cannot repeat.
+func (t *trial) problem(notes []string) string {
+	differing := slices.DeleteFunc(slices.Clone(t.soon.Missing), func(block string) bool { return slices.Contains(t.later.Missing, block) })
+	if len(differing) > 0 {
+		text := "a host call depends on the time or on a random value, so it differs in each call, and no mock can answer it; make the value an argument of the tool\n  the test would need"
+		for _, block := range differing[:min(3, len(differing))] {
+			label, _, _ := strings.Cut(block, " {")
+			text += "\n    " + label
+		}
+		return text
+	}
+	text := "its test would fail:"
+	for _, failure := range append(t.soon.Failures, notes...) {
+		text += "\n  " + strings.ReplaceAll(failure, "\n", "\n  ")
+	}
+	return text
 }
 
 // notes returns what a test of the call cannot repeat. failures say why the result is not part of it.

@@ -497,6 +497,29 @@ tool "clock" {
   run = "return (await http.site.get('http://HOST/?now=' + Date.now())).text;"
 }
 
+tool "random" {
+  timeout = "30s"
+  allow {
+    http "site" {
+      hosts            = ["HOST"]
+      private_networks = true
+    }
+  }
+  run = "return (await http.site.get('http://HOST/?id=' + crypto.randomUUID())).text;"
+}
+
+tool "region" {
+  timeout = "30s"
+  allow {
+    http "site" {
+      hosts            = ["HOST"]
+      private_networks = true
+    }
+    env { names = ["REGION"] }
+  }
+  run = "return (await http.site.get('http://HOST/?in=' + env.REGION)).text;"
+}
+
 tool "fixed" {
   timeout = "30s"
   run = "return { later: Date.now() > 1e12 };"
@@ -508,11 +531,14 @@ tool "fixed" {
 	}{
 		{"year", "the test accepts every result", exitOK},
 		{"news", "note: the test depends on the time, and fails later", exitOK},
-		{"clock", "its test would fail", exitFindings},
+		{"clock", "a host call depends on the time or on a random value", exitFindings},
+		{"random", "a host call depends on the time or on a random value", exitFindings},
+		{"region", "its test would fail", exitFindings},
 		{"fixed", "recorded test", exitOK},
 	} {
-		code, stdout, stderr := s.run(t, nil, "call", one.tool, "--record", "tools.d/recorded.hcl")
-		if code != one.code || !strings.Contains(stderr, one.said) || one.tool == "fixed" && strings.Contains(stderr, "note:") {
+		code, stdout, stderr := s.run(t, []string{"REGION=europe"}, "call", one.tool, "--record", "tools.d/recorded.hcl")
+		if code != one.code || !strings.Contains(stderr, one.said) || one.tool == "fixed" && strings.Contains(stderr, "note:") ||
+			one.tool == "random" && !strings.Contains(stderr, `mock "http.site" "GET /?id=`) {
 			t.Errorf("%s: exit code %d, want %d and %q\n%s%s", one.tool, code, one.code, one.said, stdout, stderr)
 		}
 	}
