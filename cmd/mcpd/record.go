@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -21,6 +22,7 @@ import (
 	"github.com/mcpd/mcpd/internal/base/redact"
 	"github.com/mcpd/mcpd/internal/language/definition"
 	"github.com/mcpd/mcpd/internal/language/hclfile"
+	"github.com/mcpd/mcpd/internal/language/loader"
 	"github.com/mcpd/mcpd/internal/ops/tooltest"
 )
 
@@ -43,6 +45,21 @@ func (f *callFlags) checkRecordFile(e env) error {
 	inside, err := filepath.Rel(e.resolve(f.files.tools), e.resolve(f.record))
 	if err != nil || !filepath.IsLocal(inside) || filepath.Ext(f.record) != ".hcl" {
 		return fmt.Errorf("name a .hcl file in the tools directory %s, such as %s", f.files.tools, filepath.Join(f.files.tools, "recorded.hcl"))
+	}
+	at := f.files.tools
+	for part := range strings.SplitSeq(filepath.ToSlash(inside), "/") {
+		at = filepath.Join(at, part)
+		info, err := os.Lstat(e.resolve(at))
+		switch {
+		case loader.IsHidden(part):
+			return fmt.Errorf("mcpd loads no hidden file or backup such as %s; choose another name", at)
+		case err != nil: // it is created, or a directory is missing
+		case info.Mode()&fs.ModeSymlink != 0:
+			return fmt.Errorf("%s is a link; name what it leads to", at)
+		}
+	}
+	if info, err := e.disk.stat(f.record); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is not a regular file", f.record)
 	}
 	if info, err := e.disk.stat(filepath.Dir(f.record)); err != nil || !info.IsDir() {
 		return fmt.Errorf("directory %s not found; create it", filepath.Dir(f.record))

@@ -261,6 +261,26 @@ func TestCall_recordRefused(t *testing.T) {
 			t.Errorf("--record %s: exit code %d\n%s", file, code, stderr)
 		}
 	}
+	links := map[string]string{"tools.d/link.hcl": "poll.hcl", "tools.d/far": "."}
+	for name, target := range links {
+		if err := os.Symlink(target, filepath.Join(s.dir, filepath.FromSlash(name))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(s.dir, "tools.d", "dir.hcl"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for file, said := range map[string]string{
+		"tools.d/.hid.hcl": "no hidden file", "tools.d/.git/a.hcl": "no hidden file", "tools.d/#a.hcl": "no hidden file", "tools.d/dir.hcl": "not a regular file",
+		"tools.d/link.hcl": "tools.d/link.hcl is a link", "tools.d/far/a.hcl": "tools.d/far is a link",
+	} {
+		if code, _, stderr := s.run(t, nil, "call", "poll", "--record", file); code != exitUsage || !strings.Contains(filepath.ToSlash(stderr), said) {
+			t.Errorf("--record %s: exit code %d without %q\n%s", file, code, said, stderr)
+		}
+	}
+	if text, err := os.Readlink(filepath.Join(s.dir, "tools.d", "link.hcl")); err != nil || text != "poll.hcl" {
+		t.Errorf("the link leads to %q, %v", text, err)
+	}
 }
 
 // Sensitive values are hidden in URLs, template syntax and results of called tools, and granted
