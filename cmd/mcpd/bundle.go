@@ -138,7 +138,7 @@ func writeBundle(e env, name string, data []byte, verb string) error {
 	if err != nil {
 		return err
 	}
-	err = e.disk.replaceFile(e.resolve(name), data, 0o644)
+	err = e.disk.replaceFile(e.resolve(name), data)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = e.disk.writeFile(e.resolve(name), data, 0o644)
 	}

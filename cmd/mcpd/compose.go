@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"math"
 	"net"
 	"path"
@@ -333,15 +332,14 @@ func (c *composeFlags) change(e env, files []compose.File, d compose.Difference)
 	if d.Kind == compose.Stale {
 		return e.disk.remove(to)
 	}
-	const mode fs.FileMode = 0o644
 	content := files[slices.IndexFunc(files, func(f compose.File) bool { return f.Name == d.Name })].Content
 	if d.Kind == compose.Changed {
-		return e.disk.replaceFile(to, content, mode)
+		return e.disk.replaceFile(to, content)
 	}
 	if err := e.disk.mkdirAll(filepath.Dir(to), 0o755); err != nil {
 		return err
 	}
-	return e.disk.writeFile(to, content, mode)
+	return e.disk.writeFile(to, content, 0o644)
 }
 
 func (c *composeFlags) states(files []compose.File, differences []compose.Difference) []composedFile {

@@ -127,7 +127,7 @@ func (c *localConsole) Close() {
 func openAddress(e env, page, address string) error {
 	content := `<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>mcpd console</title><meta http-equiv="refresh" content="0; url=` +
 		html.EscapeString(address) + `"><a href="` + html.EscapeString(address) + `">Open the console</a>` + "\n"
-	if err := e.disk.replaceFile(page, []byte(content), 0o600); err != nil {
+	if err := e.disk.writePrivate(page, []byte(content)); err != nil {
 		return err
 	}
 	return e.executables.open(page)

@@ -129,12 +129,14 @@ type executables struct {
 type fileSystem struct {
 	readFile  func(name string) ([]byte, error)
 	writeFile func(name string, content []byte, mode os.FileMode) error
-	// replaceFile writes a file atomically: a reader sees the old content or the new.
-	replaceFile func(name string, content []byte, mode os.FileMode) error
-	walk        func(folder string, visit fs.WalkDirFunc) error
-	mkdirAll    func(name string, mode os.FileMode) error
-	stat        func(name string) (os.FileInfo, error)
-	remove      func(name string) error
+	// replaceFile writes a file atomically: a reader sees the old content or the new. An existing file
+	// keeps its mode, and a new one follows the umask. writePrivate does so for a file with mode 0600.
+	replaceFile  func(name string, content []byte) error
+	writePrivate func(name string, content []byte) error
+	walk         func(folder string, visit fs.WalkDirFunc) error
+	mkdirAll     func(name string, mode os.FileMode) error
+	stat         func(name string) (os.FileInfo, error)
+	remove       func(name string) error
 }
 
 // slackMark is the variable that marks a program that has executed itself again (see
@@ -153,7 +155,7 @@ func processEnv() env {
 		process: currentProcess(started),
 		service: service{manager: manager, signals: processSignals, terminal: watchTerminal, stopJob: stopJob},
 		disk: fileSystem{
-			readFile: os.ReadFile, writeFile: os.WriteFile, replaceFile: replaceFile,
+			readFile: os.ReadFile, writeFile: os.WriteFile, replaceFile: replaceFile, writePrivate: writePrivate,
 			mkdirAll: os.MkdirAll, stat: os.Stat, walk: filepath.WalkDir, remove: os.Remove,
 		},
 		executables: executables{
@@ -253,7 +255,7 @@ func (e env) ownCommand() string {
 
 // replaceFile replaces a file atomically, so that a server that watches the directory
 // loads the old content or the new. If name is a symbolic link, it replaces the target.
-func replaceFile(name string, content []byte, mode os.FileMode) error {
+func replaceFile(name string, content []byte) error {
 	target, err := filepath.EvalSymlinks(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		target, err = name, nil
@@ -261,7 +263,11 @@ func replaceFile(name string, content []byte, mode os.FileMode) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(target, content, mode, nil)
+	return atomicfile.Replace(target, content)
+}
+
+func writePrivate(name string, content []byte) error {
+	return atomicfile.Write(name, content, 0o600, nil)
 }
 
 // processSignals receives the signals that stop and reload the process. A second

@@ -91,11 +91,7 @@ func formatFile(e env, name string, onlyCheck bool) (int, error) {
 	if _, err := fmt.Fprintln(e.stdout, name); err != nil || onlyCheck {
 		return 1, err
 	}
-	info, err := e.disk.stat(name)
-	if err != nil {
-		return 0, err
-	}
-	return 1, e.disk.replaceFile(name, formatted, info.Mode().Perm())
+	return 1, e.disk.replaceFile(name, formatted)
 }
 
 // hclFiles returns the named HCL files and those in the named directories. It skips

@@ -197,7 +197,7 @@ func TestHistory_bundle(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(d.kill)
-	if err := replaceFile(filepath.Join(dir, "shop.bundle"), r.bundle(t, 2), 0o600); err != nil {
+	if err := replaceFile(filepath.Join(dir, "shop.bundle"), r.bundle(t, 2)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := d.waitFor(regexp.MustCompile(`bundle activated.* serial=(2)`)); err != nil {

@@ -128,11 +128,7 @@ func writeAll(e env, files ...candidate) error {
 }
 
 func (c *candidate) write(e env, text []byte) error {
-	mode := fs.FileMode(0o644)
-	if info, err := e.disk.stat(e.resolve(c.path)); err == nil {
-		mode = info.Mode().Perm()
-	}
-	return e.disk.replaceFile(e.resolve(c.path), text, mode)
+	return e.disk.replaceFile(e.resolve(c.path), text)
 }
 
 func (c *candidate) restore(e env) error {

@@ -173,9 +173,8 @@ func (d fileSystem) in(dir string) fileSystem {
 		writeFile: func(name string, content []byte, mode os.FileMode) error {
 			return named(d.writeFile(at(name), content, mode), name)
 		},
-		replaceFile: func(name string, content []byte, mode os.FileMode) error {
-			return named(d.replaceFile(at(name), content, mode), name)
-		},
+		replaceFile:  func(name string, content []byte) error { return named(d.replaceFile(at(name), content), name) },
+		writePrivate: func(name string, content []byte) error { return named(d.writePrivate(at(name), content), name) },
 		walk: func(folder string, visit fs.WalkDirFunc) error {
 			root := at(folder)
 			return d.walk(root, func(name string, entry fs.DirEntry, err error) error {

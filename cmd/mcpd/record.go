@@ -85,10 +85,6 @@ func appendTest(e env, file string, test recordedTest) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	mode := fs.FileMode(0o644)
-	if info, err := e.disk.stat(file); err == nil {
-		mode = info.Mode().Perm()
-	}
 	source := hclfile.Source{Path: file, Bytes: []byte(strings.TrimLeft(string(before)+"\n"+test.block, "\n"))}
 	formatted, problems := hclfile.Format(source)
 	if !problems.HasErrors() { // it may be too long
@@ -101,7 +97,7 @@ func appendTest(e env, file string, test recordedTest) error {
 	if now, _ := e.disk.readFile(file); !bytes.Equal(now, before) {
 		return fmt.Errorf("%s has just changed", file)
 	}
-	if err := e.disk.replaceFile(file, formatted, mode); err != nil {
+	if err := e.disk.replaceFile(file, formatted); err != nil {
 		return err
 	}
 	fmt.Fprintf(e.stderr, "recorded test %q in %s; run it with mcpd test\n", test.name, diag.Printable(file))

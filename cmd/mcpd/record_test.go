@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -283,6 +285,27 @@ func TestCall_recordRefused(t *testing.T) {
 	}
 }
 
+// A new file follows the umask, because a test has answers of hosts. An existing file keeps its mode.
+func TestCall_recordFileMode(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("there is no umask")
+	}
+	program, s := buildDaemon(t), newSandbox(t)
+	s.write(t, "tools.d/one.hcl", "tool \"one\" { run = \"return 1;\" }\n")
+	file := filepath.Join(s.dir, "tools.d", "recorded.hcl")
+	for _, umask := range []string{"027", "022"} {
+		cmd := exec.Command("sh", "-c", "umask "+umask+` && exec "$0" "$@"`, program, "call", "one", "--record", "tools.d/recorded.hcl")
+		cmd.Dir, cmd.Env = s.dir, []string{"HOME=" + s.dir, "XDG_STATE_HOME=" + filepath.Join(s.dir, "state")}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		if info, err := os.Stat(file); err != nil || info.Mode() != 0o640 {
+			t.Errorf("umask %s: mode %v, %v", umask, info.Mode(), err)
+		}
+	}
+}
+
 // Sensitive values are hidden in URLs, template syntax and results of called tools, and granted
 // variables are not recorded.
 func TestCall_recordHides(t *testing.T) {
@@ -453,9 +476,9 @@ tool "now" {
 		var out, errs lockedBuffer
 		e.stdout, e.stderr = &out, &errs
 		replace, writes := e.disk.replaceFile, 0
-		e.disk.replaceFile = func(name string, content []byte, mode os.FileMode) error {
+		e.disk.replaceFile = func(name string, content []byte) error {
 			writes++
-			return replace(name, content, mode)
+			return replace(name, content)
 		}
 		if code := run(e, append([]string{"call", "--record", "tools.d/recorded.hcl"}, args...)); code != exitOK || writes != 1 {
 			t.Errorf("mcpd call %v: exit code %d, %d writes\n%s%s", args, code, writes, &out, &errs)

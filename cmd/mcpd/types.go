@@ -151,7 +151,7 @@ func writeGenerated(e env, name, content string) error {
 
 // writeFileOnce writes a file atomically and prints its name.
 func writeFileOnce(e env, name, content string) error {
-	if err := e.disk.replaceFile(name, []byte(content), 0o644); err != nil {
+	if err := e.disk.replaceFile(name, []byte(content)); err != nil {
 		return findingsError("%v", err)
 	}
 	_, err := fmt.Fprintln(e.stdout, "wrote", filepath.ToSlash(name))
