@@ -57,6 +57,31 @@ resource_template "order" {
   uri_template = "order://{id}"
   text         = "Order {{id}}"
 }
+resource_template "item" {
+  uri_template = "item://{id}"
+  text         = "Item {{id}}"
+}
+resource_template "twice" {
+  uri_template = "twice://{id}"
+  text         = "{{id}}"
+}
+prompt "twice" {
+  argument "id" {}
+  message "user" { text = "{{id}}" }
+}
+prompt "greet" {
+  argument "id" {}
+  message "user" { text = "Hello {{id}}" }
+}
+prompt "secret" {
+  argument "id" {}
+  message "user" { text = "Hello {{id}}" }
+}
+policy "closed" {
+  prompts = ["secret"]
+  deny    = "true"
+  reason  = "no"
+}
 policy "order_9" {
   resources = ["order"]
   deny      = "args.id == 'O 9'"
@@ -139,6 +164,11 @@ func asRead(values string) func(*audit.Call) {
 	}
 }
 
+// completes makes the record one of a completion, whose argument is not recorded.
+func completes(c *audit.Call) {
+	c.Kind, c.Values, c.WholeArguments = "completion", json.RawMessage(`{"value":"a","params":{}}`), true
+}
+
 func unkept(c *audit.Call)  { c.WholeArguments = false }
 func second(c *audit.Call)  { c.Leg = 2 }
 func limited(c *audit.Call) { c.Limited = true }
@@ -168,7 +198,18 @@ var comparisons = []struct {
 	{"free", "input_required", "", nil, "unknown: the record does not say if it waited for an approval"},
 	{"free", "INVALID_INPUT", "", nil, "unknown: its arguments were invalid"},
 	{"free", "ok", "", func(c *audit.Call) { c.WholePrincipal, c.WholeAgent = false, false }, "same"},
-	{"free", "ok", "", func(c *audit.Call) { c.Kind = "completion" }, "unknown: the record lacks the completed argument"},
+	{"order", "ok", "", completes, "unknown: policy \"order_9\" reads args"},
+	{"order", "ok", "", func(c *audit.Call) { completes(c); c.Caller.Agent.Model = "bot" }, "then allowed, now denied by \"no_bots\""},
+	{"order", "POLICY_DENIED", "no_bots", func(c *audit.Call) { completes(c); c.Caller.Agent.Model = "bot" }, "same"},
+	{"greet", "INVALID_INPUT", "", completes, "unknown: its arguments were invalid"},
+	{"greet", "ok", "", completes, "same"},
+	{"greet", "POLICY_DENIED", "gone", completes, "then denied by \"gone\", now allowed"},
+	{"secret", "ok", "", completes, "then allowed, now denied by \"closed\""},
+	{"item", "ok", "", completes, "same"},
+	{"twice", "ok", "", completes, "unknown: a prompt and a template have its name"},
+	{"free", "ok", "", completes, "gone"},
+	{"free", "ok", "", func(c *audit.Call) { c.Kind = "song" }, "unknown: its kind is unknown"},
+	{"greet", "TOOL_NOT_FOUND", "", completes, "unknown: its name was unknown"},
 	{"free", "ok", "", func(c *audit.Call) { c.WholeName = false }, "unknown: its name is incomplete"},
 	{"free", "ok", "", func(c *audit.Call) { c.Kind, c.URI, c.WholeURI = "resource", "a://", false }, "unknown: its URI is incomplete"},
 	{"free", "ok", "", func(c *audit.Call) { c.Name = "nowhere" }, "gone"},
@@ -272,6 +313,44 @@ func comparison(t *testing.T, s *engine.Server, c *audit.Call) string {
 		return "gone"
 	}
 	return "same"
+}
+
+// The audit records of completions name their prompts and templates, so that replay finds these.
+func TestReplay_completions(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	s, err := engine.New(engine.Options{Name: "t", Files: engine.Files{
+		Tools:  fstest.MapFS{"a.hcl": {Data: []byte(replayed)}},
+		Config: fstest.MapFS{"mcpd.hcl": {Data: fmt.Appendf(nil, "audit {\n  path = %q\n}\n", filepath.ToSlash(path))}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close(context.Background())
+	if report, err := s.Load(t.Context()); err != nil {
+		t.Fatal(report.Problems)
+	}
+	want := map[string]string{"greet": "same", "secret": "same", "item": "same", "order": `unknown: policy "order_9" reads args, which the record lacks or holds in part`}
+	for _, request := range []call.Request{
+		{Kind: call.Prompts, Name: "greet"}, {Kind: call.Prompts, Name: "secret"}, {Kind: call.Templates, Name: "item://{id}"}, {Kind: call.Templates, Name: "order://{id}"},
+	} {
+		request.Argument, request.Arguments, request.Caller = "id", json.RawMessage(`{"value":"a","params":{}}`), identity.Caller{Principal: identity.Anonymous()}
+		s.Execute(t.Context(), request)
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	fresh := judging(t, strings.TrimPrefix(replayed, "\n"), "", time.Now())
+	got, edit := map[string]string{}, replay.Comparison{Serving: fresh.Inside().Explain, Candidate: fresh.Inside().Explain}
+	if _, err := audit.Calls(path, 0, func(c *audit.Call) error {
+		got[c.Name] = comparison(t, fresh, c)
+		_, err := edit.Compare(t.Context(), c)
+		return err
+	}); err != nil || !maps.Equal(got, want) {
+		t.Errorf("%v: %q, want %q", err, got, want)
+	}
+	if n := edit.Counts; n.Calls != 4 || n.Same != 3 || n.Unknown != 1 {
+		t.Errorf("an edit without a change: %+v", n)
+	}
 }
 
 // The number of distinct reasons and names is bounded, so that memory stays small.

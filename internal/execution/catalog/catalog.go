@@ -123,6 +123,17 @@ func (c *Catalog) Entry(k Kind, address string) *Entry {
 	return c.byAddress[k][address]
 }
 
+// Template returns the template with a name, or nil.
+func (c *Catalog) Template(name string) *Entry {
+	if c == nil {
+		return nil
+	}
+	if i := slices.IndexFunc(c.templates, func(e *Entry) bool { return e.Name == name }); i >= 0 {
+		return c.templates[i]
+	}
+	return nil
+}
+
 // Read returns the entry that serves a URI, with the variables of its template, or nil. A resource
 // with that URI comes first, then the first template that matches. Local items come before upstream
 // items, and upstream items in the order of their blocks.

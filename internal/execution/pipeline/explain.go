@@ -24,8 +24,14 @@ func (p *Pipeline) Explain(ctx context.Context, c *catalog.Catalog, hypothetical
 	if !hypothetical.Time.IsZero() {
 		x.startTime = hypothetical.Time
 	}
-	if x.entry == nil && hypothetical.Request.Kind == call.Resources && hypothetical.Unknown&policylang.PartArgs != 0 {
-		if x.entry = c.Entry(call.Templates, hypothetical.Request.Name); x.entry != nil {
+	if request := &hypothetical.Request; hypothetical.Unknown&policylang.PartArgs != 0 {
+		switch {
+		case request.Kind == call.Templates && request.Argument == "":
+			x.entry = c.Template(request.Name)
+		case request.Kind == call.Resources && x.entry == nil:
+			x.entry = c.Entry(call.Templates, request.Name)
+		}
+		if x.entry != nil && x.entry.Kind == call.Templates && x.handler == nil {
 			x.handler = x.entry.Handler
 		}
 	}
@@ -68,6 +74,8 @@ func (x *execution) redactExplanation(e *Explanation) {
 
 // HypotheticalCall is a call to explain.
 type HypotheticalCall struct {
+	// Request is the call. Without arguments it may have less than a real one: the address of a template
+	// instead of a URI, or the name of a template or prompt without the argument to complete.
 	Request call.Request
 	// Time is the start time of the call; zero means now.
 	Time time.Time

@@ -106,7 +106,11 @@ func (evaluate Evaluate) judge(ctx context.Context, c *audit.Call) (j judgment, 
 		c.URI = of.Request.Name // expanded, if the record has the values
 	}
 	e, err := evaluate(ctx, of)
-	if err != nil {
+	if err == nil && c.Kind == completion {
+		e, lacks, err = evaluate.orTemplate(ctx, of, e)
+	}
+	if err != nil || lacks != "" {
+		j.unknown = lacks
 		return j, err
 	}
 	if !e.Found {
@@ -119,6 +123,20 @@ func (evaluate Evaluate) judge(ctx context.Context, c *audit.Call) (j judgment, 
 	}
 	j.differs = j.recorded.Verdict != j.current.Verdict && !unapproved(j.recorded, j.current, &e)
 	return j, nil
+}
+
+// orTemplate returns the explanation of a prompt, or that of a template with its name: the record of a
+// completion does not say which of them has the argument.
+func (evaluate Evaluate) orTemplate(ctx context.Context, of pipeline.HypotheticalCall, prompt pipeline.Explanation) (e pipeline.Explanation, unknown string, err error) {
+	of.Request.Kind = call.Templates
+	template, err := evaluate(ctx, of)
+	switch {
+	case err != nil || !template.Found:
+		return prompt, "", err
+	case prompt.Found:
+		return prompt, "a prompt and a template have its name", nil
+	}
+	return template, "", nil
 }
 
 // add counts a call, and reports whether its decisions can be compared.
@@ -299,6 +317,9 @@ func decisionFromApproval(c *audit.Call) (d PolicyOutcome, ok bool) {
 	return PolicyOutcome{Verdict: pipeline.VerdictNeedsApproval, By: a.Policies[0]}, true
 }
 
+// completion is the kind of a record of a completion.
+const completion = "completion"
+
 // hypotheticalFrom returns the hypothetical call for a record, or the reason why there is none.
 func hypotheticalFrom(c *audit.Call) (of pipeline.HypotheticalCall, unknown string) {
 	of = pipeline.HypotheticalCall{
@@ -314,8 +335,10 @@ func hypotheticalFrom(c *audit.Call) (of pipeline.HypotheticalCall, unknown stri
 		if !c.WholeURI || c.URI == "" {
 			return of, "its URI is incomplete"
 		}
+	case completion: // the record lacks the argument to complete
+		of.Request.Kind, of.Request.Arguments, of.Unknown = call.Prompts, nil, policylang.PartArgs
 	default:
-		return of, "the record lacks the completed argument"
+		return of, "its kind is unknown"
 	}
 	if !c.WholeName {
 		return of, "its name is incomplete"
