@@ -19,6 +19,8 @@ const (
 	// auditBytes and auditTime bound the part of the audit log that one request reads.
 	auditBytes = 64 << 20
 	auditTime  = 3 * time.Second
+	// maxAuditReads bounds the requests that read the audit log at once.
+	maxAuditReads = 2
 	// maxCalls is the maximum number of past calls in a response.
 	maxCalls = 1000
 )
@@ -115,6 +117,12 @@ func (o *runningServer) auditedCalls(ctx context.Context, q control.CallQuery) (
 	}
 	ctx, cancel := context.WithTimeout(ctx, auditTime)
 	defer cancel()
+	select {
+	case o.auditReads <- struct{}{}:
+		defer func() { <-o.auditReads }()
+	case <-ctx.Done():
+		return nil, errors.New("the server is reading the audit log for other requests; try again")
+	}
 	next, err := audit.CallsBefore(ctx, log.Path(), q.Before, auditBytes, func(c *audit.Call) bool {
 		found := auditedCall(c)
 		if !q.Matches(&found) {

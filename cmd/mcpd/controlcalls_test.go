@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -100,6 +102,25 @@ func TestControl_calls(t *testing.T) {
 			}
 		}
 	}
+}
+
+// At most maxAuditReads requests read the audit log at once. Others wait for as long as one may take.
+func TestControl_auditReads(t *testing.T) {
+	s := deniedCalls(t, 1)
+	synctest.Test(t, func(*testing.T) {
+		o := &runningServer{server: s, auditReads: make(chan struct{}, maxAuditReads)}
+		for range maxAuditReads {
+			o.auditReads <- struct{}{}
+		}
+		if _, err := o.auditedCalls(context.Background(), control.CallQuery{}); err == nil || !strings.Contains(err.Error(), "reading the audit log for other requests") {
+			t.Errorf("got error %v", err)
+		}
+		<-o.auditReads
+		got, err := o.auditedCalls(context.Background(), control.CallQuery{})
+		if row, _ := got.(control.AuditResult); err != nil || len(row.Calls) != 1 || len(o.auditReads) != maxAuditReads-1 {
+			t.Errorf("%+v, %v, %d reads", got, err, len(o.auditReads))
+		}
+	})
 }
 
 func TestControl_auditWithoutLog(t *testing.T) {

@@ -51,6 +51,9 @@ type runningServer struct {
 	// accepting serializes changes of the lock file by the console.
 	accepting sync.Mutex
 
+	// auditReads has a value for each request that reads the audit log; its capacity is maxAuditReads.
+	auditReads chan struct{}
+
 	// replaying is held during a replay of an edit.
 	replaying sync.Mutex
 
@@ -61,7 +64,7 @@ type runningServer struct {
 
 // operate returns the running server of a loaded server. The caller must close it.
 func (f *serveFlags) operate(e env, logger *slog.Logger, s *engine.Server, report worker.Report) (*runningServer, error) {
-	o := &runningServer{env: e, flags: f, logger: logger, server: s, report: report, began: time.Now(), keySecret: rand.Text(), history: recorder{wake: make(chan struct{}, 1)}}
+	o := &runningServer{env: e, flags: f, logger: logger, server: s, report: report, began: time.Now(), keySecret: rand.Text(), history: recorder{wake: make(chan struct{}, 1)}, auditReads: make(chan struct{}, maxAuditReads)}
 	var err error
 	if o.manager, err = systemd.New(e.service.manager); err != nil {
 		return nil, usageError("%v", err)
