@@ -151,10 +151,20 @@ type EarlierTool struct {
 	Owned bool
 }
 
+// withLF returns a file with LF line ends, and whether all its line ends are CRLF.
+func withLF(file string) (text string, isCRLF bool) {
+	n := strings.Count(file, "\n")
+	if n == 0 || n != strings.Count(file, "\r\n") {
+		return file, false
+	}
+	return strings.ReplaceAll(file, "\r\n", "\n"), true
+}
+
 // Earlier returns the tools in an imported file, by operation. It returns nil if the file has no block
 // of an import.
 func Earlier(file string) map[string]EarlierTool {
 	var tools map[string]EarlierTool
+	file, _ = withLF(file)
 	for _, p := range split(file) {
 		if p.kind == "" {
 			continue
@@ -173,7 +183,8 @@ func Earlier(file string) map[string]EarlierTool {
 }
 
 // Merge puts generated blocks into the file of an earlier import; file is empty for the first one.
-// Blocks of operations that the document still has, and that were not selected, stay.
+// Blocks of operations that the document still has, and that were not selected, stay. The line ends of
+// the file stay, too, such as CRLF of a checkout on Windows, and are no edit.
 func Merge(file string, g *Generated) Merged {
 	m := merger{tools: map[string]Tool{}, seen: map[string]bool{}, all: g.All}
 	for _, t := range g.Tools {
@@ -182,6 +193,7 @@ func Merge(file string, g *Generated) Merged {
 	if file == "" {
 		file = heading
 	}
+	file, isCRLF := withLF(file)
 	parts := split(file)
 	for i := range parts {
 		m.edited(&parts[i])
@@ -198,6 +210,9 @@ func Merge(file string, g *Generated) Merged {
 		}
 	}
 	m.out.Text = strings.TrimRight(m.text.String(), "\n") + "\n"
+	if isCRLF {
+		m.out.Text = strings.ReplaceAll(m.out.Text, "\n", "\r\n")
+	}
 	return m.out
 }
 

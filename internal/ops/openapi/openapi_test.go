@@ -497,7 +497,8 @@ func TestMerge(t *testing.T) {
 		{"edited, same document", edit("Returns a pet", "Mine"), before, "", "tool of GET /pets/{id} false", "Mine", "Returns a pet", 3, 0},
 		{"edited and gone", edit(`tool "list_toys" {`, "tool \"list_toys\" {\n  title = \"T\""), after, "updated tool of GET /pets/{id}", "tool of GET /toys true; test of GET /toys true", `title = "T"`, "Returns a pet", 1, 0},
 		{"own blocks", file + "\npolicy \"mine\" {\n}\n", after, "updated tool of GET /pets/{id}; removed tool of GET /toys; removed test of GET /toys", "", "policy \"mine\" {\n}\n", "list_toys", 1, 0},
-		{"CRLF", strings.ReplaceAll(file, "\n", "\r\n"), before, "", "tool of GET /pets/{id} false; test of GET /pets/{id} false; tool of GET /toys false; test of GET /toys false", "\r\n", "Changed", 0, 0},
+		{"CRLF", strings.ReplaceAll(file, "\n", "\r\n"), before, "", "", "tool \"list_toys\" {\r\n", "Changed", 4, 0},
+		{"CRLF, updated and removed", strings.ReplaceAll(file, "\n", "\r\n"), after, "updated tool of GET /pets/{id}; removed tool of GET /toys; removed test of GET /toys", "", "Changed\"\r\n", "list_toys", 1, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			m := Merge(row.file, row.g)
