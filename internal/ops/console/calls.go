@@ -74,19 +74,19 @@ func (c *Console) calls(w http.ResponseWriter, r *http.Request) {
 // server sends calls.
 func (c *Console) callEvents(w http.ResponseWriter, r *http.Request) {
 	q := callQueryOf(r)
-	after, _ := strconv.ParseUint(r.URL.Query().Get("after"), 10, 64)
+	last, _ := strconv.ParseUint(r.URL.Query().Get("after"), 10, 64)
 	c.feed.start(r.Context())
 	c.stream(w, r, func(e *events) error {
 		for {
-			latest, problem, changed := c.feed.after(after)
+			latest, problem, changed := c.feed.after(last)
 			for _, call := range latest {
-				after = call.N
+				last = call.N
 				if !q.Matches(&call.Call) {
 					continue
 				}
-				row, err := c.render("calls", "callrow", call)
+				row, err := c.callRow(call)
 				if err == nil {
-					err = e.send("call", string(row))
+					err = e.send("call", row)
 				}
 				if err != nil {
 					return err
@@ -99,13 +99,39 @@ func (c *Console) callEvents(w http.ResponseWriter, r *http.Request) {
 			if err != nil {
 				return err
 			}
-			select {
-			case <-changed:
-			case <-e.ctx.Done():
-				return context.Cause(e.ctx)
+			for _, wait := range []<-chan struct{}{changed, after(eventPause)} {
+				select {
+				case <-wait:
+				case <-e.ctx.Done():
+					return context.Cause(e.ctx)
+				}
 			}
 		}
 	})
+}
+
+// maxRows bounds the rows that streams share.
+const maxRows = 500
+
+// callRow returns the row of a call. All streams share it: a page may have many.
+func (c *Console) callRow(call numbered) (string, error) {
+	c.mu.Lock()
+	row, ok := c.rows[call.N]
+	c.mu.Unlock()
+	if ok {
+		return row, nil
+	}
+	text, err := c.render("calls", "callrow", call)
+	if err != nil {
+		return "", err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.rows == nil || len(c.rows) >= maxRows {
+		c.rows = map[uint64]string{}
+	}
+	c.rows[call.N] = string(text)
+	return c.rows[call.N], nil
 }
 
 // callBody is the data of the page of a call.

@@ -91,8 +91,9 @@ type Console struct {
 	// guarded by mu
 	mu       sync.Mutex
 	session  *session
-	runs     []*run // oldest first
-	starting int    // calls that are not in runs yet
+	runs     []*run            // oldest first
+	rows     map[uint64]string // of calls, by their numbers: see callRow
+	starting int               // calls that are not in runs yet
 }
 
 // maxStreams bounds the open streams of events.

@@ -177,15 +177,56 @@ func isObject(j json.RawMessage) bool { return len(j) > 0 && bytes.TrimSpace(j)[
 
 // sameJSON reports whether a decoded value equals JSON.
 func sameJSON(value any, j json.RawMessage) bool {
+	if exceeds(value, len(j)) < 0 { // such as a long text and each of many permitted values
+		return false
+	}
 	a, errA := json.Marshal(value)
 	b, errB := json.Marshal(decodeJSON(j))
 	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 
+// exceeds subtracts the minimum size of a value as JSON from a number of bytes. It stops below 0.
+func exceeds(value any, size int) int {
+	switch v := value.(type) {
+	case string:
+		size -= len(v) + len(`""`)
+	case invalidText:
+		size -= len(v) + len(`""`)
+	case json.Number:
+		size -= len(v)
+	case map[string]any:
+		size -= len(`{}`)
+		for name, member := range v {
+			if size < 0 {
+				break
+			}
+			size = exceeds(member, size-len(name)-len(`"":`))
+		}
+	case []any:
+		size -= len(`[]`)
+		for _, entry := range v {
+			if size < 0 {
+				break
+			}
+			size = exceeds(entry, size)
+		}
+	default: // null and booleans
+		size -= len(`null`)
+	}
+	return size
+}
+
+// maxPointer is the maximum number of parts of the pointer to a list in a form.
+const maxPointer = 2 * maxDepth
+
 // edit changes a value as a button of a form says: add/POINTER adds an entry to a list, and
-// remove/POINTER removes one.
+// remove/POINTER removes one. Other pointers than those of a form change nothing: a deep value would
+// overflow the stack.
 func edit(value any, action string) any {
 	verb, pointer, _ := strings.Cut(action, "/")
+	if strings.Count(pointer, "/") > maxPointer {
+		return value
+	}
 	var path []string
 	for part := range strings.SplitSeq(pointer, "/") {
 		path = append(path, memberName(part))

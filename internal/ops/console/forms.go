@@ -154,7 +154,7 @@ func readFields(posted url.Values) {
 			values[i] = strings.ReplaceAll(text, "\r\n", "\n")
 		}
 	}
-	for _, name := range posted["escaped"] {
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(posted["escaped"]))) {
 		for i, text := range posted[name] {
 			posted[name][i] = fieldValue(text)
 		}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -120,6 +121,48 @@ func TestEdit(t *testing.T) {
 		got, err := json.Marshal(edit(decodeJSON([]byte(row.value)), row.action))
 		if err != nil || string(got) != row.want {
 			t.Errorf("%s: got %s (%v), want %s", row.name, got, err, row.want)
+		}
+	}
+}
+
+// A browser may send any pointer. A value as deep as a pointer of 1 MiB would overflow the stack, which
+// ends the process.
+func TestEdit_deepPointer(t *testing.T) {
+	for _, verb := range []string{"add/", "remove/"} {
+		action := verb + "a" + strings.Repeat("/", maxForm)
+		if got := edit(map[string]any{}, action); len(got.(map[string]any)) > 0 {
+			t.Errorf("%s makes a value", verb)
+		}
+		row := itemWith(`{"type":"object","properties":{"a":{"type":"boolean"},"b":{}}}`)
+		if _, f, isCall := readArguments(row, url.Values{"edit": {action}}); isCall || len(f.Fields) != 2 {
+			t.Errorf("%s: a call %t, %+v", verb, isCall, f)
+		}
+	}
+	deepest := strings.Repeat("/x", maxDepth)
+	if got := edit(map[string]any{}, "add"+deepest); len(got.(map[string]any)) == 0 {
+		t.Error("a list in the deepest object cannot get an entry")
+	}
+}
+
+// A name in "escaped" undoes the escapes of its field once, however often it is there.
+func TestReadFields_repeatedNames(t *testing.T) {
+	posted := url.Values{"x": {`\u{41} \\\\`}, "escaped": slices.Repeat([]string{"x", "y"}, 5000)}
+	readFields(posted)
+	if got := posted.Get("x"); got != `A \\` || posted.Has("escaped") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// A long value is compared with permitted values without encoding it.
+func TestSameJSON_longValue(t *testing.T) {
+	long := map[string]any{"k": []any{strings.Repeat("A", 1<<20)}}
+	j := json.RawMessage(`{"k":["b"]}`)
+	if n := testing.AllocsPerRun(10, func() { sameJSON(long, j) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+	for _, text := range []string{`null`, `true`, `1.50`, `""`, `"<"`, `[]`, `{}`, `[1,[2,"x"],{"a":null}]`, `{"a":{"b":[false]},"c":""}`} {
+		if !sameJSON(decodeJSON([]byte(text)), json.RawMessage(text)) {
+			t.Errorf("%s is not the same", text)
 		}
 	}
 }

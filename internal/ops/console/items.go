@@ -141,6 +141,7 @@ func (c *Console) showItem(w http.ResponseWriter, r *http.Request, row control.I
 	if row.Kind == "template" {
 		body.Try.URI, _ = f.expand(row.Address) // shown only if it is complete
 	}
+	body.Try.Form.Fields = slices.Clone(f.Fields) // requests for the page of a run share its form
 	for i := range body.Try.Form.Fields {
 		field := &body.Try.Form.Fields[i]
 		if strings.Contains(field.Value, "\n") {

@@ -269,7 +269,7 @@ func (b *browser) ended(path string) string {
 	return page
 }
 
-// textOf returns the text of a page without markup.
+// pageText returns the text of a page without markup.
 func pageText(t *testing.T, page string) string {
 	t.Helper()
 	doc, err := html.Parse(strings.NewReader(page))

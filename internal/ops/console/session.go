@@ -194,11 +194,11 @@ func (c *Console) readForm(w http.ResponseWriter, r *http.Request, s *session) b
 		http.Error(w, "The form is longer than 1 MiB, or is not valid.", http.StatusRequestEntityTooLarge)
 		return false
 	}
-	readFields(r.PostForm)
 	if !equalSecrets(r.PostForm.Get("csrf"), s.csrf) {
 		http.Error(w, "The form is not one of this session. Load the page again.", http.StatusForbidden)
 		return false
 	}
+	readFields(r.PostForm)
 	return true
 }
 

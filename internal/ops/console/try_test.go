@@ -182,6 +182,24 @@ func TestTry_template(t *testing.T) {
 	}
 }
 
+// Requests for the page of a call share its form, and change nothing in it.
+func TestTry_formShared(t *testing.T) {
+	f := newFake()
+	item := itemWith(`{"type":"object","properties":{"name":{"type":"string"}}}`)
+	item.Kind, item.Arguments = "prompt", []control.Argument{{Name: "name", Completes: true}}
+	f.answers[control.Item] = item
+	b := browse(t, f).signIn()
+	_, _, at := b.post("/item/try?kind=prompt&address=greet", url.Values{"arg/name": {"Ada"}})
+	if page := b.ended(strings.TrimSuffix(at, "/")); !strings.Contains(page, "/item/complete") {
+		t.Fatalf("no completion in %s", page)
+	}
+	b.console.mu.Lock()
+	defer b.console.mu.Unlock()
+	if run := b.console.runs[0]; len(run.form.Fields) != 1 || run.form.Fields[0].Complete != "" {
+		t.Errorf("a page changed the form of its call: %+v", run.form)
+	}
+}
+
 func TestForm_expand(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ template, text, want, problem string }{
