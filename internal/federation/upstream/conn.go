@@ -51,7 +51,7 @@ type Conn struct {
 	filter       *messageFilter
 	session      *mcp.ClientSession
 	child        *stdioServer     // nil over HTTP
-	closeStreams func()           // closes all streams
+	closeStreams func()           // closes all streams, or the input of the program
 	variant      transportVariant // the transport in use over HTTP
 	background   sync.WaitGroup
 
@@ -101,6 +101,7 @@ func (c *Conn) connect(ctx context.Context, known transportVariant) error {
 		return err
 	}
 	c.child = child
+	context.AfterFunc(ctx, func() { _ = child.Close() }) // the client library waits for its writes
 	return c.handshake(ctx, &mcp.IOTransport{Reader: child, Writer: child, MaxLineLength: -1})
 }
 
@@ -190,6 +191,10 @@ var ErrClosed = errors.New("connection to the server closed")
 // ended.
 func (c *Conn) Close() error {
 	c.filter.fail(ErrClosed)
+	if c.child != nil {
+		late := time.AfterFunc(stopTimeout, c.closeStreams) // the program may not read its input
+		defer late.Stop()
+	}
 	var err error
 	if c.session != nil {
 		err = c.session.Close()

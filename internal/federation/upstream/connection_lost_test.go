@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mcpd/mcpd/internal/process/supervisor"
 )
 
 // subscriptionRefuser is a server that refuses some subscriptions, or closes the connection on them.
@@ -169,5 +172,33 @@ func TestConn_brokenWhileListening(t *testing.T) {
 			t.Errorf("the connection has ended with %v", c.Err())
 		}
 		_ = c.Close()
+	})
+}
+
+func TestStdioServer_sendError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		filter, _ := running()
+		s := &stdioServer{child: &supervisor.Child{}, filter: filter, conn: &Conn{}}
+		var errs []error
+		for _, reads := range []bool{false, true} {
+			out, in, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reads {
+				_ = out.Close()
+			}
+			s.child.Stdin = in
+			_, err = s.Write([]byte("{}\n"))
+			errs = append(errs, err)
+			_ = s.Close()
+			if sent, _ := io.ReadAll(out); len(sent) > 0 {
+				t.Errorf("after an error, it sends %q", sent)
+			}
+			_ = out.Close()
+		}
+		if errs[0] == nil || errs[0] != errs[1] || filter.failure() != errs[0] {
+			t.Errorf("the errors are %q, and the connection ends with %v", errs, filter.failure())
+		}
 	})
 }

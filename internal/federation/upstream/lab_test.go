@@ -63,6 +63,7 @@ var programs = map[string]func(){
 	"attentive": func() { _ = attentive().Run(context.Background(), &mcp.StdioTransport{}) },
 	"growing":   func() { _ = growing().Run(context.Background(), &mcp.StdioTransport{}) },
 	"rude":      rude,
+	"unread":    unread,
 	"mortal":    mortal,
 	"dated":     func() { _ = dated(attentive()).Run(context.Background(), &mcp.StdioTransport{}) },
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -104,4 +105,66 @@ func TestStdioServer_invalidGreeting(t *testing.T) {
 			t.Errorf("%s: dial: %v", name, err)
 		}
 	}
+}
+
+// unread is a server of an earlier revision that stops reading within a message longer than its
+// buffer. It then sends as many requests as may be unanswered, and a notification.
+func unread() {
+	for lines := bufio.NewReaderSize(os.Stdin, 4<<10); ; {
+		line, err := lines.ReadSlice('\n')
+		if err != nil {
+			break // bufio.ErrBufferFull
+		}
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		switch err := json.Unmarshal(line, &m); {
+		case err != nil || m.ID == nil:
+		case m.Method == "initialize":
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"unread","version":"1"}}}`+"\n", m.ID)
+		default:
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`+"\n", m.ID)
+		}
+	}
+	for n := range 64 {
+		fmt.Printf(`{"jsonrpc":"2.0","id":"ping %d","method":"ping"}`+"\n", n)
+	}
+	fmt.Println(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+	stay()
+}
+
+// The message that the program does not read fits in no pipe, and 64 answers wait behind it. An
+// attempt to send each of them would take 10 seconds.
+func TestStdioServer_unreadInput(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 1<<20)
+	t.Run("dial", func(t *testing.T) {
+		t.Parallel()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		o, _ := options(t)
+		o.Version = long // part of the first message
+		o.Changed = func(string, string) { cancel(errors.New("too late")) }
+		_, err := upstream.Dial(ctx, program(t, "unread"), o)
+		if err == nil || err.Error() != "too late" {
+			t.Errorf("dial ends with %v", err)
+		}
+	})
+	t.Run("close", func(t *testing.T) {
+		t.Parallel()
+		blocked := make(chan struct{})
+		o, _ := options(t)
+		o.Changed = func(string, string) { close(blocked) }
+		l, err := upstream.Dial(t.Context(), program(t, "unread"), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := l.Start(t.Context(), upstream.Request{Method: upstream.MethodTool, Name: "x", Arguments: json.RawMessage(`{"long":"` + long + `"}`)}, nil)
+		<-blocked
+		_ = l.Close()
+		if _, err := c.Next(t.Context()); !errors.Is(err, upstream.ErrClosed) {
+			t.Errorf("the call ends with %v", err)
+		}
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"os/exec"
 	"strconv"
 	"sync"
@@ -40,6 +41,7 @@ type stdioServer struct {
 
 	mu      sync.Mutex
 	partial []byte // an incomplete message of the client library
+	sendErr error  // the first error of send: nothing is sent after it
 }
 
 // errTooDeep refuses to start a program at MaxDepth.
@@ -145,19 +147,25 @@ func (s *stdioServer) line() ([]byte, error) {
 	return nil, s.exitError(fmt.Errorf("read program output: %w", err))
 }
 
-// Write sends complete messages of the client library, each with its line end.
+// Write sends complete messages of the client library, each with its line end. After an error,
+// each further Write returns that error.
 func (s *stdioServer) Write(text []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.sendErr != nil {
+		return 0, s.sendErr
+	}
 	s.partial = append(s.partial, text...)
 	for {
 		end := bytes.IndexByte(s.partial, '\n')
 		if end < 0 {
 			return len(text), nil
 		}
-		err := s.send(s.partial[:end+1])
-		if err != nil {
-			err = s.exitError(fmt.Errorf("the program does not read its input: %w", err))
+		if err := s.send(s.partial[:end+1]); err != nil {
+			if !errors.Is(err, os.ErrClosed) { // this side has not closed the input
+				err = s.exitError(fmt.Errorf("the program does not read its input: %w", err))
+			}
+			s.sendErr = err
 			s.filter.fail(err)
 			return 0, err
 		}
@@ -179,7 +187,8 @@ func (s *stdioServer) send(line []byte) (err error) {
 	return err
 }
 
-// Close closes the input of the program. A second call, for reading and writing, has no effect.
+// Close closes the input of the program, which ends a blocked Write. A second call, for reading
+// and writing, has no effect.
 func (s *stdioServer) Close() error {
 	_ = s.child.Stdin.Close()
 	return nil
