@@ -86,9 +86,6 @@ func isReserved(header string) bool {
 func (r *request) parameters(at endpoint) error {
 	path, examplePath := quote(at.origin+at.base+r.op.Path), at.base+r.op.Path
 	for _, p := range r.op.Parameters {
-		if len(p.Name) > maxNameOfMember || p.Name == "" {
-			return errors.New("the name of a parameter is missing or too long")
-		}
 		switch p.In {
 		case "path":
 			if p.Style != "simple" || p.JSON {
@@ -137,7 +134,7 @@ func (r *request) parameters(at endpoint) error {
 }
 
 // parameterSchema returns the schema of a parameter with its description.
-func (r *request) parameterSchema(p spec.Parameter) *yaml.Map {
+func (r *request) parameterSchema(p *spec.Parameter) *yaml.Map {
 	s, _ := r.schemas.convert(p.Schema, false).(*yaml.Map)
 	if note := words(p.Description, maxNote); note != "" {
 		set(s, "description", note)
@@ -146,7 +143,7 @@ func (r *request) parameterSchema(p spec.Parameter) *yaml.Map {
 }
 
 // candidates returns the example values of a parameter.
-func (r *request) candidates(p spec.Parameter) []any {
+func (r *request) candidates(p *spec.Parameter) []any {
 	return append([]any{p.Example}, r.exampleOf(p.Schema)...)
 }
 
@@ -163,7 +160,7 @@ func scalar(s *yaml.Map) bool {
 	return slices.Contains([]any{"string", "number", "integer", "boolean"}, spec.Member(s, "type"))
 }
 
-func (r *request) queryParameter(p spec.Parameter) error {
+func (r *request) queryParameter(p *spec.Parameter) error {
 	s := r.parameterSchema(p)
 	expression, example, ok := r.add(p.Name, "query", s, p.Required, r.candidates(p)...)
 	name := quote(p.Name)

@@ -39,9 +39,36 @@ type Document struct {
 	Servers    []Server
 	Operations []*Operation
 	root       *yaml.Map
-	resolved   map[string]any // targets of references
+	targets    map[string]any // the objects that references name
 	// indexes are the members of objects that references went through, by name.
 	indexes map[*yaml.Map]map[string]any
+	// References let many operations share their parts. These are the parts that were read.
+	resolved   parts[string, any] // ends of chains of references
+	operations parts[operationNodes, *Operation]
+	parameters parts[*yaml.Map, *Parameter]
+	bodies     parts[*yaml.Map, *Body]
+	responses  parts[*yaml.Map, Response]
+	schemes    parts[string, Scheme]
+	security   parts[*yaml.Map, [][]Scheme]
+}
+
+// parts are parts of a document that were read once, with the error of each, by name or object.
+type parts[K comparable, T any] map[K]struct {
+	part T
+	err  error
+}
+
+// get returns a part. It calls read if the part was not read.
+func (p *parts[K, T]) get(key K, read func() (T, error)) (T, error) {
+	one, ok := (*p)[key]
+	if !ok {
+		one.part, one.err = read()
+		if *p == nil {
+			*p = parts[K, T]{}
+		}
+		(*p)[key] = one
+	}
+	return one.part, one.err
 }
 
 // Server is a URL with the default values of its variables.
@@ -56,7 +83,7 @@ func Read(text []byte) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Document{root: root, resolved: map[string]any{}, indexes: map[*yaml.Map]map[string]any{}}
+	d := &Document{root: root, targets: map[string]any{}, indexes: map[*yaml.Map]map[string]any{}}
 	switch version := Text(root, "openapi"); {
 	case Member(root, "swagger") != nil:
 		return nil, errors.New("the document is Swagger 2.0; convert it to OpenAPI 3 first")
@@ -65,7 +92,7 @@ func Read(text []byte) (*Document, error) {
 	}
 	d.Title = Text(Member(root, "info"), "title")
 	d.Servers = servers(root)
-	if err := d.operations(); err != nil {
+	if err := d.readPaths(); err != nil {
 		return nil, err
 	}
 	return d, nil
@@ -215,6 +242,15 @@ func Object(v any, name string) *yaml.Map {
 
 // Resolve follows a chain of references within the document.
 func (d *Document) Resolve(v any) (any, error) {
+	reference := Text(v, "$ref")
+	if reference == "" {
+		return v, nil
+	}
+	return d.resolved.get(reference, func() (any, error) { return d.follow(v) })
+}
+
+// follow is Resolve without the chains that were followed before.
+func (d *Document) follow(v any) (any, error) {
 	for range maxReferences {
 		reference := Text(v, "$ref")
 		if reference == "" {
@@ -233,7 +269,7 @@ func (d *Document) Resolve(v any) (any, error) {
 }
 
 func (d *Document) target(reference string) (any, error) {
-	if v, ok := d.resolved[reference]; ok {
+	if v, ok := d.targets[reference]; ok {
 		return v, nil
 	}
 	pointer, ok := strings.CutPrefix(reference, "#/")
@@ -256,7 +292,7 @@ func (d *Document) target(reference string) (any, error) {
 			}
 		}
 	}
-	d.resolved[reference] = v
+	d.targets[reference] = v
 	return v, nil
 }
 

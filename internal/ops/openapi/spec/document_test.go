@@ -115,3 +115,50 @@ components:
 		}
 	}
 }
+
+// TestRead_sharedParts has a document whose references stand for 200 parameters with 200 examples
+// in each of 5,000 operations.
+func TestRead_sharedParts(t *testing.T) {
+	repeat := func(n int, text string) string {
+		list := make([]string, n)
+		for i := range list {
+			list[i] = strings.ReplaceAll(text, "N", fmt.Sprint(i))
+		}
+		return strings.Join(list, ",")
+	}
+	operation := `{"parameters": [` + repeat(200, `{"$ref": "#/x/parameter"}`) + `], "requestBody": {"$ref": "#/x/body"}, "responses": {"200": {"$ref": "#/x/body"}}}`
+	for _, row := range []struct {
+		name, paths string
+		operations  int
+	}{
+		{"path items", repeat(2500, `"/pN": {"$ref": "#/x/item"}`), 5000},
+		{"operations", repeat(100, `"/pN": {"get": `+operation+`}`), 100},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			chain := ""
+			for i := range 30 {
+				chain += fmt.Sprintf(`"c%d": {"$ref": "#/x/c%d"}, `, i, i+1)
+			}
+			examples := `"examples": {` + repeat(200, `"eN": {"$ref": "#/x/c0"}`) + `}`
+			d, err := spec.Read([]byte(`{"openapi": "3.1.0", "paths": {` + row.paths + `}, "x": {` + chain + `"c30": {},
+				"item": {"get": ` + operation + `, "put": ` + operation + `},
+				"parameter": {"name": "q", "in": "query", ` + examples + `},
+				"body": {"content": {"application/json": {` + examples + `}}}}}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(d.Operations) != row.operations {
+				t.Errorf("%d operations", len(d.Operations))
+			}
+			first := d.Operations[0]
+			for _, o := range d.Operations {
+				if o.Problem != "" || len(o.Parameters) != 1 || o.Body == nil || len(o.Responses) != 1 {
+					t.Fatalf("operation %s: %+v", o.Key(), o)
+				}
+				if o.Parameters[0] != first.Parameters[0] || o.Body != first.Body {
+					t.Fatalf("operation %s: its parts were read again", o.Key())
+				}
+			}
+		})
+	}
+}

@@ -10,14 +10,14 @@ import (
 	"github.com/mcpd/mcpd/internal/base/yaml"
 )
 
-// Operation is a method of a path.
+// Operation is a method of a path. Operations share their parts, which must not change.
 type Operation struct {
 	Method, Path         string
 	ID                   string
 	Summary, Description string
 	Tags                 []string
 	Servers              []Server // nil: those of the document
-	Parameters           []Parameter
+	Parameters           []*Parameter
 	Body                 *Body
 	Responses            []Response
 	// Security lists the alternatives. An alternative without schemes needs no credential.
@@ -68,8 +68,8 @@ type Scheme struct {
 
 var methods = []string{"get", "put", "post", "delete", "options", "head", "patch"}
 
-// operations reads all operations, in the order of the document.
-func (d *Document) operations() error {
+// readPaths reads all operations, in the order of the document.
+func (d *Document) readPaths() error {
 	paths := Object(d.root, "paths")
 	for i, path := range paths.Names {
 		item, err := d.Resolve(paths.Values[i])
@@ -96,11 +96,23 @@ func (d *Document) operations() error {
 	return nil
 }
 
+// operationNodes are the objects of an operation: its path item and its own.
+type operationNodes struct{ item, own *yaml.Map }
+
 func (d *Document) operation(path, method string, item *yaml.Map, v any) *Operation {
-	o := &Operation{
-		Method: strings.ToUpper(method), Path: path, ID: Text(v, "operationId"),
-		Summary: Text(v, "summary"), Description: Text(v, "description"),
+	own, ok := v.(*yaml.Map)
+	if !ok {
+		own = &yaml.Map{}
 	}
+	shared, _ := d.operations.get(operationNodes{item, own}, func() (*Operation, error) { return d.readOperation(item, own), nil })
+	o := *shared
+	o.Method, o.Path = strings.ToUpper(method), path
+	return &o
+}
+
+// readOperation reads an operation without its method and path.
+func (d *Document) readOperation(item, v *yaml.Map) *Operation {
+	o := &Operation{ID: Text(v, "operationId"), Summary: Text(v, "summary"), Description: Text(v, "description")}
 	for _, tag := range atMost(List(v, "tags")) {
 		if text, ok := tag.(string); ok {
 			o.Tags = append(o.Tags, text)
@@ -110,10 +122,10 @@ func (d *Document) operation(path, method string, item *yaml.Map, v any) *Operat
 		o.Servers = servers(item)
 	}
 	for _, step := range []func() error{
-		func() error { return d.parameters(o, List(item, "parameters"), List(v, "parameters")) },
-		func() error { return d.body(o, Member(v, "requestBody")) },
-		func() error { return d.responses(o, Object(v, "responses")) },
-		func() error { return d.security(o, v) },
+		func() error { return d.readParameters(o, List(item, "parameters"), List(v, "parameters")) },
+		func() (err error) { o.Body, err = d.body(Member(v, "requestBody")); return err },
+		func() error { return d.readResponses(o, Object(v, "responses")) },
+		func() (err error) { o.Security, err = d.securityOf(v); return err },
 	} {
 		if err := step(); err != nil {
 			o.Problem = err.Error()
@@ -123,37 +135,31 @@ func (d *Document) operation(path, method string, item *yaml.Map, v any) *Operat
 	return o
 }
 
-// parameters reads the parameters of the path and of the operation, which replace those of the path.
-func (d *Document) parameters(o *Operation, shared, own []any) error {
+// resolvePart reads the object that a value is or refers to, once.
+func resolvePart[T any](d *Document, known *parts[*yaml.Map, T], v any, read func(*yaml.Map) (T, error)) (T, error) {
+	target, err := d.Resolve(v)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	m, ok := target.(*yaml.Map)
+	if !ok {
+		return read(&yaml.Map{})
+	}
+	return known.get(m, func() (T, error) { return read(m) })
+}
+
+// readParameters reads the parameters of the path and of the operation, which replace those of the path.
+func (d *Document) readParameters(o *Operation, shared, own []any) error {
 	if len(shared)+len(own) > maxList {
 		return errors.New("it has more than 200 parameters")
 	}
 	for _, v := range slices.Concat(shared, own) {
-		v, err := d.Resolve(v)
+		p, err := resolvePart(d, &d.parameters, v, d.parameter)
 		if err != nil {
 			return err
 		}
-		p := Parameter{
-			Name: Text(v, "name"), In: Text(v, "in"), Description: Text(v, "description"),
-			Required: Flag(v, "required"), Style: Text(v, "style"), Schema: Member(v, "schema"), Example: d.example(v),
-		}
-		if p.Style == "" {
-			p.Style = map[string]string{"query": "form", "cookie": "form"}[p.In]
-		}
-		if p.Style == "" {
-			p.Style = "simple"
-		}
-		p.Explode = p.Style == "form"
-		if explode, ok := Member(v, "explode").(bool); ok {
-			p.Explode = explode
-		}
-		if content := Object(v, "content"); len(content.Names) == 1 {
-			p.JSON, p.Schema = isJSON(content.Names[0]), Member(content.Values[0], "schema")
-			if !p.JSON {
-				return fmt.Errorf("parameter %q has an unsupported content type", cut(p.Name))
-			}
-		}
-		same := slices.IndexFunc(o.Parameters, func(q Parameter) bool { return q.Name == p.Name && q.In == p.In })
+		same := slices.IndexFunc(o.Parameters, func(q *Parameter) bool { return q.Name == p.Name && q.In == p.In })
 		if same >= 0 {
 			o.Parameters[same] = p
 			continue
@@ -163,28 +169,56 @@ func (d *Document) parameters(o *Operation, shared, own []any) error {
 	return nil
 }
 
-func (d *Document) body(o *Operation, v any) error {
-	if v == nil {
-		return nil
+func (d *Document) parameter(v *yaml.Map) (*Parameter, error) {
+	p := &Parameter{
+		Name: Text(v, "name"), In: Text(v, "in"), Description: Text(v, "description"),
+		Required: Flag(v, "required"), Style: Text(v, "style"), Schema: Member(v, "schema"), Example: d.example(v),
 	}
-	v, err := d.Resolve(v)
-	if err != nil {
-		return err
+	switch {
+	case p.Name == "" || len(p.Name) > maxName:
+		return nil, errors.New("the name of a parameter is missing or too long")
+	case len(p.In) > maxName:
+		return nil, errors.New("a parameter is in an unknown place")
 	}
-	content := Object(v, "content")
-	i := preferred(content.Names, true)
-	if i < 0 {
-		return errors.New("its request body has no supported media type: JSON, form or text")
+	if p.Style == "" {
+		p.Style = map[string]string{"query": "form", "cookie": "form"}[p.In]
 	}
-	o.Body = &Body{
-		Media: content.Names[i], Required: Flag(v, "required"), Schema: Member(content.Values[i], "schema"),
-		Example: d.example(content.Values[i]), Encoding: Object(content.Values[i], "encoding"),
+	if p.Style == "" {
+		p.Style = "simple"
 	}
-	return nil
+	p.Explode = p.Style == "form"
+	if explode, ok := Member(v, "explode").(bool); ok {
+		p.Explode = explode
+	}
+	if content := Object(v, "content"); len(content.Names) == 1 {
+		p.JSON, p.Schema = isJSON(content.Names[0]), Member(content.Values[0], "schema")
+		if !p.JSON {
+			return nil, fmt.Errorf("parameter %q has an unsupported content type", cut(p.Name))
+		}
+	}
+	return p, nil
 }
 
-// responses reads the successful responses.
-func (d *Document) responses(o *Operation, all *yaml.Map) error {
+// body reads a request body; nil if v is nil.
+func (d *Document) body(v any) (*Body, error) {
+	if v == nil {
+		return nil, nil
+	}
+	return resolvePart(d, &d.bodies, v, func(v *yaml.Map) (*Body, error) {
+		content := Object(v, "content")
+		i := preferred(content.Names, true)
+		if i < 0 {
+			return nil, errors.New("its request body has no supported media type: JSON, form or text")
+		}
+		return &Body{
+			Media: content.Names[i], Required: Flag(v, "required"), Schema: Member(content.Values[i], "schema"),
+			Example: d.example(content.Values[i]), Encoding: Object(content.Values[i], "encoding"),
+		}, nil
+	})
+}
+
+// readResponses reads the successful responses.
+func (d *Document) readResponses(o *Operation, all *yaml.Map) error {
 	if len(all.Names) > maxList {
 		return errors.New("it has more than 200 responses")
 	}
@@ -192,18 +226,23 @@ func (d *Document) responses(o *Operation, all *yaml.Map) error {
 		if !strings.HasPrefix(status, "2") && !(status == "default" && len(all.Names) == 1) {
 			continue
 		}
-		v, err := d.Resolve(all.Values[i])
+		r, err := resolvePart(d, &d.responses, all.Values[i], d.response)
 		if err != nil {
 			return err
 		}
-		r := Response{Status: status}
-		content := Object(v, "content")
-		if j := preferred(content.Names, false); j >= 0 {
-			r.Media, r.Schema, r.Example = content.Names[j], Member(content.Values[j], "schema"), d.example(content.Values[j])
-		}
+		r.Status = status
 		o.Responses = append(o.Responses, r)
 	}
 	return nil
+}
+
+// response reads a response without its status.
+func (d *Document) response(v *yaml.Map) (r Response, err error) {
+	content := Object(v, "content")
+	if j := preferred(content.Names, false); j >= 0 {
+		r.Media, r.Schema, r.Example = content.Names[j], Member(content.Values[j], "schema"), d.example(content.Values[j])
+	}
+	return r, nil
 }
 
 // preferred returns the index of the media type to use, or -1: JSON, then other JSON, forms and text.
@@ -306,14 +345,16 @@ func servers(v any) (all []Server) {
 	return all
 }
 
-// security reads the alternatives of an operation, or of the document. It leaves out the
-// alternatives that mcpd does not support.
-func (d *Document) security(o *Operation, v any) error {
-	list, ok := Member(v, "security").([]any)
-	if !ok {
-		list = List(d.root, "security")
+// securityOf returns the alternatives of an operation, or of the document.
+func (d *Document) securityOf(v *yaml.Map) ([][]Scheme, error) {
+	if _, own := Member(v, "security").([]any); !own {
+		v = d.root
 	}
-	var problem error
+	return d.security.get(v, func() ([][]Scheme, error) { return d.alternatives(List(v, "security")) })
+}
+
+// alternatives reads the alternatives that mcpd supports. The error says why there are none.
+func (d *Document) alternatives(list []any) (all [][]Scheme, problem error) {
 	for _, one := range atMost(list) {
 		needed, _ := one.(*yaml.Map)
 		if needed == nil || len(needed.Names) > maxList {
@@ -323,24 +364,24 @@ func (d *Document) security(o *Operation, v any) error {
 		var err error
 		for _, name := range needed.Names {
 			var s Scheme
-			if s, err = d.scheme(name); err != nil {
+			if s, err = d.schemes.get(name, func() (Scheme, error) { return d.scheme(name) }); err != nil {
 				problem = err
 				break
 			}
 			alternative = append(alternative, s)
 		}
 		if err == nil {
-			o.Security = append(o.Security, alternative)
+			all = append(all, alternative)
 		}
 	}
-	if len(o.Security) == 0 {
-		return problem
+	if len(all) > 0 {
+		return all, nil
 	}
-	return nil
+	return nil, problem
 }
 
 func (d *Document) scheme(name string) (Scheme, error) {
-	v, err := d.Resolve(Member(Object(Object(d.root, "components"), "securitySchemes"), name))
+	v, err := d.Resolve(d.member(d.member(d.member(d.root, "components"), "securitySchemes"), name))
 	if err != nil {
 		return Scheme{}, err
 	}
