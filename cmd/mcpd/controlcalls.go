@@ -85,7 +85,7 @@ func (o *runningServer) callOf(c *recent.Call) control.Call {
 	redact := o.server.Inside().Redact
 	return control.Call{
 		Time: c.Time.Add(-c.Duration).UTC(), CallID: c.CallID, RootID: c.RootID, ParentID: c.ParentID, Depth: c.Depth, Kind: c.Kind, Name: redact(c.Name),
-		Principal: c.Principal, AuthKind: c.AuthKind, Issuer: c.Issuer, Agent: redact(c.Agent), Via: c.Via, Listener: c.Listener,
+		Principal: c.Principal, AuthKind: c.AuthKind, Issuer: c.Issuer, Scopes: c.Scopes, Groups: c.Groups, Agent: redact(c.Agent), Via: c.Via, Listener: c.Listener,
 		Outcome: c.Outcome, DeniedBy: c.DeniedBy, DurationMS: milliseconds(c.Duration), RequestID: redact(c.RequestID), TraceID: c.TraceID, Revision: c.Revision,
 	}
 }
@@ -95,7 +95,8 @@ func auditedCall(c *audit.Call) control.Call {
 	caller := &c.Caller
 	return control.Call{
 		Seq: c.Seq, Time: c.Began.UTC(), CallID: c.Call, RootID: c.Root, ParentID: c.Parent, Depth: c.Depth, Kind: c.Kind, Name: c.Name,
-		Principal: caller.Principal.ID, AuthKind: string(caller.Principal.Kind), Issuer: caller.Principal.Issuer, Agent: caller.Agent.AgentID, Via: c.Via,
+		Principal: caller.Principal.ID, AuthKind: string(caller.Principal.Kind), Issuer: caller.Principal.Issuer, Via: c.Via,
+		Scopes: caller.Principal.Scopes, Groups: caller.Principal.Groups, Agent: caller.Agent.AgentID,
 		Listener: caller.Source.Listener, Outcome: c.Outcome, DeniedBy: c.DeniedBy, Message: c.Message, DurationMS: milliseconds(c.Duration),
 		RequestID: caller.Agent.RequestID, TraceID: c.TraceID, Revision: c.Revision,
 	}

@@ -10,11 +10,13 @@ import (
 
 // asForm is the part of a form that chooses the caller.
 type asForm struct {
-	Other                 bool // not the operator
-	ID, Kind, Issuer      string
-	Scopes, Groups, Bound string
-	AgentID, Model        string
-	Error                 string
+	Other            bool // not the operator
+	ID, Kind, Issuer string
+	Scopes           string // separated by spaces
+	Groups           string // separated by commas
+	Bound            string
+	AgentID, Model   string
+	Error            string
 }
 
 // Kinds are the kinds of principals in the form.
@@ -32,6 +34,17 @@ func asFormOf(posted url.Values) asForm {
 	}
 }
 
+// groupsIn returns the groups in a field. Groups may contain spaces.
+func groupsIn(text string) []string {
+	groups := []string{}
+	for group := range strings.SplitSeq(text, ",") {
+		if group = strings.TrimSpace(group); group != "" {
+			groups = append(groups, group)
+		}
+	}
+	return groups
+}
+
 // caller returns the caller that the form chooses. ok is false if it lacks a name.
 func (a *asForm) caller() (as control.As, ok bool) {
 	if a.AgentID != "" || a.Model != "" {
@@ -42,7 +55,7 @@ func (a *asForm) caller() (as control.As, ok bool) {
 	}
 	p := identity.Principal{
 		ID: a.ID, Kind: identity.Kind(a.Kind), Issuer: a.Issuer, Scopes: append([]string{}, strings.Fields(a.Scopes)...),
-		Groups: append([]string{}, strings.Fields(a.Groups)...), Claims: map[string]any{}, Agent: a.Bound,
+		Groups: groupsIn(a.Groups), Claims: map[string]any{}, Agent: a.Bound,
 	}
 	if p.Kind == identity.KindAnonymous {
 		p = identity.Anonymous()

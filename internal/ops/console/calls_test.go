@@ -3,6 +3,8 @@ package console
 import (
 	"context"
 	"fmt"
+	"html"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcpd/mcpd/identity"
 	"github.com/mcpd/mcpd/internal/ops/control"
 )
 
@@ -20,7 +23,7 @@ func TestCalls(t *testing.T) {
 	backend.streams[control.Calls] = func(p *pipe) {
 		server = p
 		p.lines <- control.Call{CallID: "one", Name: "greet", Principal: "ada", Outcome: "ok"}
-		p.lines <- control.Call{CallID: "two", RootID: "one", ParentID: "one", Depth: 1, Name: "inner", Principal: "ada", Outcome: "POLICY_DENIED", DeniedBy: "office_hours", TraceID: "trace-7", AuthKind: "key"}
+		p.lines <- control.Call{CallID: "two", RootID: "one", ParentID: "one", Depth: 1, Name: "inner", Principal: "ada", Outcome: "POLICY_DENIED", DeniedBy: "office_hours", TraceID: "trace-7", AuthKind: "jwt", Issuer: "https://idp", Groups: []string{"Domain Admins", "leads"}, Scopes: []string{"a", "b"}}
 	}
 	backend.answers[control.Audit] = control.AuditResult{Calls: []control.Call{{Seq: 41, CallID: "old", Name: "greet", Outcome: "ok"}}, More: true}
 	b := browse(t, backend).signIn()
@@ -34,8 +37,17 @@ func TestCalls(t *testing.T) {
 	}
 	_, page = b.get("/calls/two")
 	mustContain(t, page, "office_hours", "trace-7", "Calls that belong together", "Explain such a call")
-	if !strings.Contains(page, "as_id=ada") {
-		t.Error("the explanation is not that of the caller")
+	_, query, _ := strings.Cut(page, `href="/policies?`)
+	query, _, _ = strings.Cut(query, `#explain"`)
+	posted, err := url.ParseQuery(html.UnescapeString(query))
+	if err != nil {
+		t.Fatal(err)
+	}
+	as := asFormOf(posted)
+	caller, ok := as.caller()
+	want := identity.Principal{ID: "ada", Kind: identity.KindToken, Issuer: "https://idp", Groups: []string{"Domain Admins", "leads"}, Scopes: []string{"a", "b"}, Claims: map[string]any{}}
+	if diff := cmp.Diff(&want, caller.Principal); !ok || diff != "" {
+		t.Errorf("the explanation is not that of the caller (-want +got)\n%s", diff)
 	}
 	_, page = b.get("/calls?view=history&name=greet")
 	if mustContain(t, page, "Older calls"); !strings.Contains(page, "before=41") {

@@ -76,7 +76,7 @@ func (d *formDecoder) value(pointer string, j json.RawMessage, required bool, de
 	}
 	switch s.kind() {
 	case "object":
-		if s.Properties == nil {
+		if s.Properties == nil && !isClosed(j) {
 			break
 		}
 		object := map[string]any{}

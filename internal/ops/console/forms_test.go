@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -32,6 +33,7 @@ func TestDecodeForm(t *testing.T) {
 		{"value that is no option", `{"properties":{"a":{"enum":[1]}}}`, "arg/a=7", `{}`},
 		{"object", `{"properties":{"a":{"type":"object","properties":{"b":{"type":"string"}}}}}`, "arg/a/b=x", `{"a":{"b":"x"}}`},
 		{"empty optional object", `{"properties":{"a":{"type":"object","properties":{"b":{"type":"string"}}}}}`, "arg/a/b=", `{}`},
+		{"required object without members", `{"properties":{"o":{"type":"object","properties":{},"additionalProperties":false}},"required":["o"]}`, "", `{"o":{}}`},
 		{"list", `{"properties":{"a":{"type":"array","items":{"type":"string"}}}}`, "len/a=2&arg/a/0=x&arg/a/1=", `{"a":["x",""]}`},
 		{"list of objects", `{"properties":{"a":{"type":"array","items":{"properties":{"n":{"type":"integer"}}}}}}`, "len/a=1&arg/a/0/n=3", `{"a":[{"n":3}]}`},
 		{"optional list", `{"properties":{"a":{"type":"array","items":{"type":"string"}}}}`, "len/a=0", `{}`},
@@ -163,6 +165,17 @@ func TestSameJSON_longValue(t *testing.T) {
 	for _, text := range []string{`null`, `true`, `1.50`, `""`, `"<"`, `[]`, `{}`, `[1,[2,"x"],{"a":null}]`, `{"a":{"b":[false]},"c":""}`} {
 		if !sameJSON(decodeJSON([]byte(text)), json.RawMessage(text)) {
 			t.Errorf("%s is not the same", text)
+		}
+	}
+}
+
+// An alternative keeps what it says of its values when the schema around it is added.
+func TestMergeAlternative_bounds(t *testing.T) {
+	document := json.RawMessage(`{"type":"string","oneOf":[{"minLength":3,"maxLength":9,"pattern":"^a"},{"enum":["x"],"enumNames":["Ex"]}]}`)
+	for i, want := range []string{"at least 3 characters at most 9 characters pattern ^a", "Ex"} {
+		f := formOf("", json.RawMessage(`{"type":"object","properties":{"a":`+string(document)+`}}`), nil, url.Values{"choice/a": {strconv.Itoa(i)}})
+		if text := fmt.Sprintf("%+v", f.Fields); !strings.Contains(text, want) {
+			t.Errorf("the field of alternative %d lacks %q: %s", i, want, text)
 		}
 	}
 }

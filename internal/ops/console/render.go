@@ -60,6 +60,7 @@ var functions = template.FuncMap{
 	"diff":        func(s string) []diffLine { return diffLines(cut(s, maxLong)) },
 	"json":        func(j json.RawMessage) string { return cut(prettyJSON(j), maxLong) },
 	"link":        link,
+	"join":        strings.Join,
 	"when":        func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
 	"iso":         func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 	"ms":          milliseconds,

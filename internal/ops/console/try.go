@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -296,7 +297,7 @@ func (r *run) view(csrf string) runView {
 	}
 	if r.result != nil {
 		shown := newResult(*r.result)
-		shown.TestPath, shown.TestFile = "/runs/"+r.id+"/test", testFile(r.call.Address)
+		shown.TestPath, shown.TestFile = "/runs/"+r.id+"/test", testFile(r.call.Address, shown.Test)
 		v.Result = &shown
 	}
 	return v
@@ -377,16 +378,24 @@ func after(d time.Duration) <-chan struct{} {
 	return c
 }
 
-// testFile returns the name of the file for a test of a tool. As it is part of a header, it has only
-// letters, digits, _ and - of the name of the tool.
-func testFile(tool string) string {
+// testNumber matches the number at the end of the name of a test.
+var testNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^test "[^"]* ([0-9]{1,9})" \{$`) })
+
+// testFile returns the name of the file for a test of a tool, with the number of the test, so that it is
+// another one for each test. As it is part of a header, it has only letters, digits, _ and - of the name
+// of the tool.
+func testFile(tool, test string) string {
 	safe := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
 			return r
 		}
 		return '_'
 	}, tool)
-	return safe[:min(len(safe), 64)] + "_test.hcl"
+	safe = safe[:min(len(safe), 64)] + "_test"
+	if number := testNumber().FindStringSubmatch(test); number != nil {
+		safe += "_" + number[1]
+	}
+	return safe + ".hcl"
 }
 
 // downloadTest sends the test of a recorded call as a file.
@@ -403,7 +412,7 @@ func (c *Console) downloadTest(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("Content-Disposition", `attachment; filename="`+testFile(run.call.Address)+`"`)
+	w.Header().Set("Content-Disposition", `attachment; filename="`+testFile(run.call.Address, result.Test)+`"`)
 	_, _ = io.WriteString(w, result.Test) // a browser that is gone needs no file
 }
 

@@ -86,9 +86,12 @@ func TestTry_record(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{"a.b": "a_b_test.hcl", "a\"\r\nX: y": "a___X__y_test.hcl", "ü/../": "______test.hcl", strings.Repeat("x", 100): strings.Repeat("x", 64) + "_test.hcl"} {
-		if got := testFile(name); got != want {
+		if got := testFile(name, block); got != want {
 			t.Errorf("the file for %q is %q, want %q", name, got, want)
 		}
+	}
+	if got := testFile("a", "test \"recorded call of a 3\" {\n}\n"); got != "a_test_3.hcl" {
+		t.Errorf("the file of the third test is %q", got)
 	}
 }
 

@@ -295,6 +295,8 @@ type Call struct {
 	Principal  string    `json:"principal"`
 	AuthKind   string    `json:"auth_kind"`
 	Issuer     string    `json:"issuer,omitempty"`
+	Scopes     []string  `json:"scopes,omitempty"`
+	Groups     []string  `json:"groups,omitempty"`
 	Agent      string    `json:"agent,omitempty"`
 	Via        string    `json:"via,omitempty"`
 	Listener   string    `json:"listener,omitempty"`
