@@ -226,7 +226,7 @@ func hostileDocuments() map[string]struct{ text, refused string } {
 		"reference to a server": {apiSchemas(jsonObject{"s0": jsonObject{"$ref": "http://169.254.169.254/latest#/a"}}), ""},
 
 		// Long texts.
-		"long texts":          {apiWithText(long[:1<<18]), `left out GET /pets/\{id\}: the API key of "x+" is in neither`},
+		"long texts":          {apiWithText(long[:1<<18]), `left out GET /pets/\{id\}: the name of a parameter is missing or too long`},
 		"long description":    {apiWith(jsonObject{"description": long, "summary": long}), ""},
 		"long operation id":   {apiWith(jsonObject{"operationId": long}), ""},
 		"long parameter name": {apiWith(jsonObject{"parameters": []any{jsonObject{"name": long, "in": "query"}}}), `left out GET /pets/\{id\}: the name of a parameter is missing or too long`},
