@@ -231,7 +231,12 @@ func (p *page) clickOn(kind, name string) {
 		(r => e.contains(document.elementFromPoint(r.x + r.width / 2, r.y + r.height / 2)))(e.getClientRects()[0]))`))
 	var at struct{ X, Y float64 }
 	p.evaluate(find(kind, name, "(r => ({X: r.x + r.width / 2, Y: r.y + r.height / 2}))(e.getClientRects()[0])"), &at)
+	var leaves bool // the page, for that of a link
+	p.evaluate(find(kind, name, "(e => window.left = e !== null && !e.download && e.href.split('#')[0] !== location.href.split('#')[0])(e.closest('a[href]:not([hx-get])'))"), &leaves)
 	p.do(chromedp.MouseClickXY(at.X, at.Y))
+	if leaves {
+		p.wait("the page of "+name, "!window.left && document.readyState === 'complete'")
+	}
 }
 
 // fill types a text into the field with this label.
