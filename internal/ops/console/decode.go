@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -43,6 +44,9 @@ func readArguments(row control.ItemResult, posted url.Values) (arguments json.Ra
 		return []byte(text), rawForm(text, ""), button == ""
 	}
 	value, invalid := decodeForm(document, posted)
+	if object, ok := value.(map[string]any); ok && row.Kind == "prompt" { // an empty field is no argument
+		maps.DeleteFunc(object, func(_ string, member any) bool { return member == "" })
+	}
 	switch {
 	case button == "json":
 		return nil, rawForm(textOf(value), ""), false

@@ -146,6 +146,18 @@ func TestEdit_deepPointer(t *testing.T) {
 	}
 }
 
+// An empty field of a prompt is a missing argument, so that the server names it if it is required.
+func TestReadArguments_emptyOfPrompt(t *testing.T) {
+	row := itemWith(`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"required":["a"]}`)
+	row.Arguments = []control.Argument{{Name: "a", Required: true}, {Name: "b"}}
+	for kind, want := range map[string]string{"prompt": `{"b":"x"}`, "tool": `{"a":"","b":"x"}`} {
+		row.Kind = kind
+		if got, _, isCall := readArguments(row, url.Values{"arg/a": {""}, "arg/b": {"x"}}); !isCall || string(got) != want {
+			t.Errorf("%s: got %s, a call %t", kind, got, isCall)
+		}
+	}
+}
+
 // A name in "escaped" undoes the escapes of its field once, however often it is there.
 func TestReadFields_repeatedNames(t *testing.T) {
 	posted := url.Values{"x": {`\u{41} \\\\`}, "escaped": slices.Repeat([]string{"x", "y"}, 5000)}
