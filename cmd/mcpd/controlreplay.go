@@ -184,8 +184,8 @@ type editChecks struct{ serveChecks }
 
 func (editChecks) CheckVacant(engine.Listen) error { return nil }
 
-// errorsOnDisk names the other files in which the errors of an edit are without the edit too, as they
-// have changed on disk since the server loaded them. It returns "" if there are none.
+// errorsOnDisk names the files, except the edited one, that have errors on disk without the edit. It
+// returns "" if there are none.
 func (o *runningServer) errorsOnDisk(ctx context.Context, edited string, problems diag.List) (string, error) {
 	type place struct {
 		file, code, summary string

@@ -221,7 +221,7 @@ func listTools(talk *dialog, tools []engine.Metadata) {
 	}
 }
 
-// completed returns the longest text that begins as typed and begins all names that do.
+// completed returns the longest common prefix of the names that start with typed.
 func completed(typed string, names []string) string {
 	found, common := false, typed
 	for _, name := range names {

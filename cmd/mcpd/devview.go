@@ -65,7 +65,7 @@ type devView struct {
 }
 
 // rows returns the rows for a terminal of a size: a summary, the sections, and the keys. The sections
-// share the height that is left: calls get at least a third of it.
+// share the height that is left: each gets at most two thirds of what those before it leave.
 func (v devView) rows(width, height int, help bool) []row {
 	var rows []row
 	for _, line := range v.summary(width) {
@@ -112,10 +112,10 @@ func (v devView) full() string {
 var devHelp = []string{
 	"r   run all tests again",
 	"c   call a tool, and record the call as a test",
-	"l   leave the view, and print all of it: the whole log, and no line cut",
+	"l   leave the view, and print all of it, with the last 200 lines of the log",
 	"o   open the web console in a browser; Esc hides its address",
 	"q   quit, as Ctrl-C does",
-	"?   close this help, as Esc and the other keys do",
+	"?   close this help, as Esc and the keys above do",
 }
 
 // summary returns the lines at the top.

@@ -79,7 +79,7 @@ func writeTest(ctx context.Context, e env, f *callFlags, s *engine.Server, r rec
 	return nil
 }
 
-// appendTest appends a test to a file, and says so. A server that watches the file loads it once.
+// appendTest appends a test to a file in one step, and says so.
 func appendTest(e env, file string, test recordedTest) error {
 	before, err := e.disk.readFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -87,7 +87,7 @@ func appendTest(e env, file string, test recordedTest) error {
 	}
 	source := hclfile.Source{Path: file, Bytes: []byte(strings.TrimLeft(string(before)+"\n"+test.block, "\n"))}
 	formatted, problems := hclfile.Format(source)
-	if !problems.HasErrors() { // it may be too long
+	if !problems.HasErrors() {
 		source.Bytes = formatted
 		_, problems = hclfile.Parse(source, hclfile.ToolsKind)
 	}

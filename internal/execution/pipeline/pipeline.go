@@ -9,8 +9,8 @@
 // It reads no files, and keeps no state of a call that has ended. A suspended call is in the state
 // store.
 //
-// Start at [Pipeline.Execute] in execution.go: resolve.go finds the item, stages.go evaluates and
-// validates, limits.go charges the limits, run.go runs the handler, and outcome.go checks the
+// Start at [Pipeline.Execute] in execution.go: resolve.go finds the item, stages.go evaluates,
+// validates and charges the limits, run.go runs the handler, and outcome.go checks the
 // result. errors.go has the errors.
 package pipeline
 

@@ -65,7 +65,8 @@ type ID struct {
 	// Operator reports that the limit is in mcpd.hcl.
 	Operator bool
 	Rate     Rate
-	// Key is the expression of its keys: those of another expression may have arguments.
+	// Key is the expression of the limit. The keys of another expression may have arguments, which an
+	// edited limit must not show.
 	Key string
 }
 
