@@ -141,6 +141,7 @@ func TestConsoleListener_rights(t *testing.T) {
 		"/console/reload": {},
 		"/console/confirm/revoke_key?auth=staff&id=x":                    {},
 		"/console/confirm/accept?upstream=u&tool=t&digest=d":             {},
+		"/console/confirm/cancel?principal=p&auth_kind=key&issuer=&id=x": {},
 		"/console/confirm/drop_token?secret=s&principal=p&kind=k&issuer": {},
 	} {
 		if status, text := bob.submit(path, form); status != http.StatusForbidden || !strings.Contains(text, "may look, but not operate") {

@@ -252,7 +252,10 @@ func (b *formBuilder) field(pointer, label string, j json.RawMessage, required b
 		f.Text = s.Title
 	}
 	if bad, ok := value.(invalidText); ok {
-		f.Value, f.Error = string(bad), "This text is not a valid value."
+		f.Value, f.Error = string(bad), "This text is not valid JSON."
+		if kind := s.kind(); kind == "number" || kind == "integer" {
+			f.Error = "This text is not a number."
+		}
 	}
 	if values, names := b.values(s); values != nil {
 		return f.enumeration(values, names, value)

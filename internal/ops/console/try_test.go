@@ -229,7 +229,7 @@ func TestTry_formsThatMakeNoCall(t *testing.T) {
 		form url.Values
 		want string // in the markup
 	}{
-		{"wrong number", url.Values{"arg/n": {"many"}}, "This text is not a valid value."},
+		{"wrong number", url.Values{"arg/n": {"many"}}, "This text is not a number."},
 		{"wrong JSON", url.Values{"mode": {"json"}, "json": {"[1]"}}, "This is not a JSON object."},
 		{"no principal", url.Values{"as": {"other"}, "as_kind": {"key"}}, "Name the principal and its kind."},
 		{"added entry", url.Values{"len/l": {"1"}, "arg/l/0": {"x"}, "edit": {"add/l"}}, `name="arg/l/1"`},
