@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
@@ -137,7 +138,28 @@ func (c *Console) callRow(call numbered) (string, error) {
 // callBody is the data of the page of a call.
 type callBody struct {
 	control.Call
-	Tree []control.Call // the calls of the same root, by depth
+	Tree     []callStep // the calls of the same root, in the order of their start
+	Policies []control.Policy
+}
+
+// callStep is a call in the timeline of its root.
+type callStep struct {
+	control.Call
+	Step stepView
+}
+
+// callSteps returns a timeline of calls.
+func callSteps(calls []control.Call) []callStep {
+	slices.SortStableFunc(calls, func(a, b control.Call) int { return cmp.Or(a.Time.Compare(b.Time), a.Depth-b.Depth) })
+	steps := make([]control.TryStep, len(calls))
+	for i, call := range calls {
+		steps[i] = control.TryStep{Name: call.Name, Depth: call.Depth, Began: call.Time, DurationMS: call.DurationMS}
+	}
+	all := make([]callStep, len(calls))
+	for i, step := range timeline(steps) {
+		all[i] = callStep{calls[i], step}
+	}
+	return all
 }
 
 // callPage shows a call of the feed or of the audit log.
@@ -158,5 +180,7 @@ func (c *Console) callPage(w http.ResponseWriter, r *http.Request) {
 		}
 		found = &row.Calls[0]
 	}
-	c.show(w, r, http.StatusOK, "call", "Call of "+cut(found.Name, maxName), "/calls", callBody{*found, tree})
+	var item control.ItemResult // none for one that no longer exists, and for a URI of a template
+	_ = c.do(r, control.Item, control.ItemName{Kind: found.Kind, Address: found.Name}, &item)
+	c.show(w, r, http.StatusOK, "call", "Call of "+cut(found.Name, maxName), "/calls", callBody{*found, callSteps(tree), item.Policies})
 }

@@ -22,9 +22,13 @@ func TestCalls(t *testing.T) {
 	var server *pipe
 	backend.streams[control.Calls] = func(p *pipe) {
 		server = p
-		p.lines <- control.Call{CallID: "one", Name: "greet", Principal: "ada", Outcome: "ok"}
-		p.lines <- control.Call{CallID: "two", RootID: "one", ParentID: "one", Depth: 1, Name: "inner", Principal: "ada", Outcome: "POLICY_DENIED", DeniedBy: "office_hours", TraceID: "trace-7", AuthKind: "jwt", Issuer: "https://idp", Groups: []string{"Domain Admins", "leads"}, Scopes: []string{"a", "b"}}
+		began := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+		p.lines <- control.Call{CallID: "one", Kind: "tool", Name: "greet", Principal: "ada", Outcome: "ok", Time: began, DurationMS: 40}
+		p.lines <- control.Call{CallID: "two", RootID: "one", ParentID: "one", Depth: 1, Kind: "tool", Name: "inner", Time: began.Add(10 * time.Millisecond), DurationMS: 20, Principal: "ada", Outcome: "POLICY_DENIED", DeniedBy: "office_hours", TraceID: "trace-7", AuthKind: "jwt", Issuer: "https://idp", Groups: []string{"Domain Admins", "leads"}, Scopes: []string{"a", "b"}}
 	}
+	item := itemWith(`{"type":"object"}`)
+	item.Policies = []control.Policy{{Name: "leads_only"}}
+	backend.answers[control.Item] = item
 	backend.answers[control.Audit] = control.AuditResult{Calls: []control.Call{{Seq: 41, CallID: "old", Name: "greet", Outcome: "ok"}}, More: true}
 	b := browse(t, backend).signIn()
 	b.get("/calls")
@@ -36,7 +40,10 @@ func TestCalls(t *testing.T) {
 		t.Error("the filter lets another outcome pass")
 	}
 	_, page = b.get("/calls/two")
-	mustContain(t, page, "office_hours", "trace-7", "Calls that belong together", "Explain such a call")
+	mustContain(t, page, "office_hours", "trace-7", "Calls that belong together", "Explain such a call", "policies of this item now", "leads_only", "10 ms", "20 ms")
+	if !strings.Contains(page, `<rect x="250" y="1" width="500"`) {
+		t.Error("the timeline does not show when the inner call ran")
+	}
 	_, query, _ := strings.Cut(page, `href="/policies?`)
 	query, _, _ = strings.Cut(query, `#explain"`)
 	posted, err := url.ParseQuery(html.UnescapeString(query))
