@@ -143,8 +143,8 @@ func (b consoleBackend) Do(ctx context.Context, r control.Request, into any) err
 
 // Open starts a stream of the server.
 func (b consoleBackend) Open(ctx context.Context, r control.Request) (console.Stream, error) {
-	var begun any
-	conn, err := control.Open(ctx, b.socket, r, &begun)
+	var first any
+	conn, err := control.Open(ctx, b.socket, r, &first)
 	if err != nil {
 		return nil, err
 	}

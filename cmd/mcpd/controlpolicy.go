@@ -110,7 +110,7 @@ func cellOf(x *pipeline.Explanation) control.MatrixCell {
 	return cell
 }
 
-// principals returns the operator, the principals of the latest calls and those of the API keys, at most
+// principals returns the operator, the principals of the latest calls and of the API keys, at most
 // most of them.
 func (o *runningServer) principals(ctx context.Context, most int) []identity.Principal {
 	distinct := []identity.Principal{operatorOf(ctx, o.operator())}

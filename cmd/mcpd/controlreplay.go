@@ -70,7 +70,7 @@ func (o *runningServer) editable() []string {
 	return slices.Compact(names)
 }
 
-// replay evaluates the last calls of the audit log with the serving policies, and with those of the
+// replay evaluates the last calls of the audit log with the serving policies, and with the policies of the
 // files with an edit. It serves nothing, changes no file, and runs no script.
 func (o *runningServer) replay(ctx context.Context, edit control.PolicyEdit) (any, error) {
 	if !o.replaying.TryLock() {

@@ -69,7 +69,7 @@ func (d *devSession) keys() <-chan typed {
 
 // pasteSplitter separates keys and pastes. A mark may be in two reads.
 type pasteSplitter struct {
-	begun   []byte // the beginning of a mark, at the end of the last read
+	partial []byte // the beginning of a mark, at the end of the last read
 	pasting bool
 	paste   []byte
 }
@@ -84,13 +84,13 @@ func (s *pasteSplitter) next(chunk []byte, more bool) (all []typed) {
 	if s.pasting && (string(chunk) == string(rune(ctrlC)) || string(chunk) == string(rune(ctrlZ))) {
 		s.pasting, s.paste = false, nil // its end is missing, and the user wants to leave
 	}
-	rest := append(s.begun, chunk...)
-	s.begun = nil
+	rest := append(s.partial, chunk...)
+	s.partial = nil
 	for {
 		if !s.pasting {
 			keys, paste, found := bytes.Cut(rest, []byte(pasteStart))
 			if !found {
-				keys, s.begun = withoutBegun(rest, pasteStart, more)
+				keys, s.partial = cutPartial(rest, pasteStart, more)
 				add(typedKeys, keys)
 				return all
 			}
@@ -113,9 +113,9 @@ func (s *pasteSplitter) next(chunk []byte, more bool) (all []typed) {
 	}
 }
 
-// withoutBegun separates the beginning of a mark from the end of typed bytes. A lone escape is the key
+// cutPartial separates the beginning of a mark from the end of typed bytes. A lone escape is the key
 // Esc, unless there is more.
-func withoutBegun(typed []byte, mark string, more bool) (keys, begun []byte) {
+func cutPartial(typed []byte, mark string, more bool) (keys, partial []byte) {
 	for n := min(len(typed), len(mark)-1); n > 1 || n == 1 && more; n-- {
 		if bytes.HasSuffix(typed, []byte(mark[:n])) {
 			return typed[:len(typed)-n], bytes.Clone(typed[len(typed)-n:])
@@ -176,8 +176,8 @@ type typedInput struct {
 	mu      sync.Mutex
 	queue   []byte
 	lost    bool // the queue was too long for some keys
-	pasting bool // a paste has begun
-	late    bool // it has begun before the last call of drop
+	pasting bool // a paste has started
+	late    bool // it started before the last call of drop
 }
 
 func newTypedInput(ctx context.Context) *typedInput {
@@ -297,7 +297,7 @@ func (l *lineEditor) line() (string, error) {
 		l.full, l.AutoCompleteCallback = false, l.key
 		edited, err := l.ReadLine()
 		if err != nil && !errors.Is(err, term.ErrPasteIndicator) {
-			return "", errOver
+			return "", errInputEnd
 		}
 		line := pastedLine(edited)
 		if !l.full && !l.in.isLost() && len(line) <= maxTyped {

@@ -91,7 +91,7 @@ func (d *devSession) callDialog(ctx context.Context, talk *dialog) {
 		err = errors.New("nothing is served yet: mcpd is starting. Try again in a moment")
 	}
 	switch {
-	case errors.Is(err, errOver), ctx.Err() != nil:
+	case errors.Is(err, errInputEnd), ctx.Err() != nil:
 		return
 	case err != nil && err.Error() != "":
 		talk.say("mcpd: %s\n", diag.PrintableLines(err.Error(), "  "))
@@ -111,7 +111,7 @@ func (d *dialog) awaitEnter() {
 	_, _ = d.line("Press Enter to return.")
 }
 
-// callOf asks for a call of a server and makes it. It returns [errOver] if the user wants none.
+// callOf asks for a call of a server and makes it. It returns [errInputEnd] if the user wants none.
 func (d *devSession) callOf(ctx context.Context, e env, talk *dialog, o *runningServer) error {
 	s := o.server
 	tool, err := askTool(talk, offeredBy(s.Snapshot()).tools)
@@ -131,7 +131,7 @@ func (d *devSession) callOf(ctx context.Context, e env, talk *dialog, o *running
 	talk.say("Calling %s. Ctrl-C cancels the call.\n", shown(tool.Name))
 	result, err := execute(ctx, s, request, &answers{talk: talk}, recording)
 	if err != nil || ctx.Err() != nil {
-		return cmp.Or(err, errOver)
+		return cmp.Or(err, errInputEnd)
 	}
 	f := callFlags{files: d.flags.files}
 	question := "Record a test of this call?"
@@ -146,7 +146,7 @@ func (d *devSession) callOf(ctx context.Context, e env, talk *dialog, o *running
 		return nil
 	}
 	if yes, err := talk.confirm(question); err != nil || !yes {
-		return cmp.Or(err, errOver)
+		return cmp.Or(err, errInputEnd)
 	}
 	talk.say("Trying the test. It runs at least twice, each time about as long as the call. Ctrl-C cancels.\n")
 	recorded := recordedCall{recording, request, result, plainCaller(), &o.recorded}
@@ -176,7 +176,7 @@ func (d *devSession) callOf(ctx context.Context, e env, talk *dialog, o *running
 const maxListedTools = 20
 
 // askTool asks for the name of a tool until a tool has it. The key Tab completes a name. It returns
-// [errOver] for an empty name.
+// [errInputEnd] for an empty name.
 func askTool(talk *dialog, tools []engine.Metadata) (engine.Metadata, error) {
 	names := make([]string, len(tools))
 	for i, tool := range tools {
@@ -191,7 +191,7 @@ func askTool(talk *dialog, tools []engine.Metadata) (engine.Metadata, error) {
 	for {
 		name, err := talk.line("Tool:")
 		if name = strings.TrimSpace(name); err != nil || name == "" {
-			return engine.Metadata{}, cmp.Or(err, errOver)
+			return engine.Metadata{}, cmp.Or(err, errInputEnd)
 		}
 		if i := slices.Index(names, name); i >= 0 {
 			return tools[i], nil

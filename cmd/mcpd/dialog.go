@@ -33,8 +33,8 @@ func newDialog(e env) *dialog {
 	return &dialog{in: bufio.NewReader(e.stdin), out: e.stderr, dir: e.resolve(".")}
 }
 
-// errOver reports the end of the input.
-var errOver = errors.New("the input has ended")
+// errInputEnd reports the end of the input.
+var errInputEnd = errors.New("the input has ended")
 
 // ask responds to one request. The end of the input cancels the request.
 func (d *dialog) ask(r call.AskRequest) (json.RawMessage, error) {
@@ -49,9 +49,9 @@ func (d *dialog) ask(r call.AskRequest) (json.RawMessage, error) {
 	case methodRoots:
 		answer, err = d.roots(r)
 	default:
-		err = errOver
+		err = errInputEnd
 	}
-	if errors.Is(err, errOver) {
+	if errors.Is(err, errInputEnd) {
 		d.say("\n")
 		return json.RawMessage(`{"action":"cancel"}`), nil
 	}
@@ -98,7 +98,7 @@ func (d *dialog) read() (string, error) {
 		case len(typed) > 0:
 			return string(typed), nil
 		default:
-			return "", errOver
+			return "", errInputEnd
 		}
 	}
 }
@@ -246,7 +246,7 @@ func (d *dialog) sample(r call.AskRequest) (json.RawMessage, error) {
 	for {
 		line, err := d.read()
 		switch {
-		case errors.Is(err, errOver) && lines != nil:
+		case errors.Is(err, errInputEnd) && lines != nil:
 		case err != nil:
 			return nil, err
 		case line != ".":

@@ -120,7 +120,7 @@ type recordedCall struct {
 }
 
 // testNames names the tests that a server records, so that no two have the same name before the files
-// have them. The nil value knows no names but those of the files.
+// have them. The nil value knows only the names in the files.
 type testNames struct {
 	mu   sync.Mutex
 	last map[string]int // the number of the last test of each tool
@@ -250,7 +250,7 @@ func tryLater(run func(later time.Duration) engine.TestResult) (t trial) {
 	return t
 }
 
-// failures returns those of the first run that has some.
+// failures returns the failures of the first run that failed.
 func (t *trial) failures() []string {
 	if t.soon.Passed() {
 		return t.later.Failures
@@ -349,7 +349,7 @@ func (r *recordedCall) values(pointers func(tool string) (in, out []string)) sen
 	return v
 }
 
-// redactor returns a function that replaces these values, those of secrets and of variables, in every
+// redactor returns a function that replaces these values, secrets and values of variables, in every
 // form that is searched for secrets.
 func (v sensitiveValues) redactor(hidden redact.Text, secrets func(string) string, variables []string) tooltest.Hide {
 	for _, one := range v.all {

@@ -175,7 +175,7 @@ const authRetryInterval = time.Second / 2
 
 // follow reloads changed files, and all files at SIGHUP, until ctx is done. The watcher
 // does not cover the files that auth blocks name: authenticators poll the files of
-// blocks in use, and follow polls those of rejected blocks.
+// blocks in use, and follow polls the files of rejected blocks.
 func (o *runningServer) follow(ctx context.Context, changes <-chan watch.Change, hup <-chan os.Signal) {
 	again := time.NewTicker(authRetryInterval)
 	defer again.Stop()

@@ -70,7 +70,7 @@ type LimitUse struct {
 // KeyUse is the share of a bound that a key uses. The texts are what an operator may see of the key.
 type KeyUse struct {
 	ratelimit.KeyShare
-	// AuthKind and Issuer are those of the principal, if the key reads its id.
+	// AuthKind and Issuer describe the principal, if the key reads its id.
 	AuthKind, Issuer string
 	// Text is the value of the key, without sensitive variables. It is empty if it is hidden, as it may
 	// contain arguments, is too long or is not known, and for a limit without a key.

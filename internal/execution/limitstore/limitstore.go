@@ -125,7 +125,7 @@ type externalStore struct {
 	metrics observe.Metrics
 	logger  *slog.Logger
 
-	// limits are those of the program, or of the state store after its first use.
+	// limits belong to the program, or to the state store after its first use.
 	limits atomic.Pointer[call.SharedLimits]
 	// slots is filled by calls of the store in flight.
 	slots chan struct{}
@@ -141,7 +141,7 @@ type sharing interface {
 	SharedLimits() (*call.SharedLimits, error)
 }
 
-// open sets limits to those of the state store.
+// open sets limits to the limits of the state store.
 func (s *externalStore) open() error {
 	store, err := s.states.Open()
 	if err != nil {

@@ -156,7 +156,7 @@ type Store interface {
 	// run.
 	SetLimits(limits []*Limit)
 	// Usage returns how much of each limit is in use, with at most n keys for each of its bounds. A store
-	// that has only hashes of the keys compares them with those of the known keys of a limit.
+	// that has only hashes of the keys compares them with the hashes of the known keys of a limit.
 	Usage(limits []*Limit, n int, known func(*Limit) iter.Seq[string]) []Usage
 }
 

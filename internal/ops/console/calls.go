@@ -36,7 +36,7 @@ type callsBody struct {
 	Switch   string // the address of the other view
 }
 
-// calls lists the latest calls, or those of the audit log.
+// calls lists the latest calls, or the calls in the audit log.
 func (c *Console) calls(w http.ResponseWriter, r *http.Request) {
 	q := callQueryOf(r)
 	b := callsBody{CallQuery: q, Outcomes: outcomes, History: r.URL.Query().Get("view") == "history"}

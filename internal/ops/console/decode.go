@@ -80,7 +80,7 @@ func (d *formDecoder) value(pointer string, j json.RawMessage, required bool, de
 	}
 	switch s.kind() {
 	case "object":
-		if s.Properties == nil && !isClosed(j) {
+		if !hasFields(s, j) {
 			break
 		}
 		object := map[string]any{}
@@ -181,7 +181,7 @@ func isObject(j json.RawMessage) bool { return len(j) > 0 && bytes.TrimSpace(j)[
 
 // sameJSON reports whether a decoded value equals JSON.
 func sameJSON(value any, j json.RawMessage) bool {
-	if exceeds(value, len(j)) < 0 { // such as a long text and each of many permitted values
+	if sizeLeft(value, len(j)) < 0 { // such as a long text and each of many permitted values
 		return false
 	}
 	a, errA := json.Marshal(value)
@@ -189,8 +189,8 @@ func sameJSON(value any, j json.RawMessage) bool {
 	return errA == nil && errB == nil && bytes.Equal(a, b)
 }
 
-// exceeds subtracts the minimum size of a value as JSON from a number of bytes. It stops below 0.
-func exceeds(value any, size int) int {
+// sizeLeft subtracts the minimum size of a value as JSON from a number of bytes. It stops below 0.
+func sizeLeft(value any, size int) int {
 	switch v := value.(type) {
 	case string:
 		size -= len(v) + len(`""`)
@@ -204,7 +204,7 @@ func exceeds(value any, size int) int {
 			if size < 0 {
 				break
 			}
-			size = exceeds(member, size-len(name)-len(`"":`))
+			size = sizeLeft(member, size-len(name)-len(`"":`))
 		}
 	case []any:
 		size -= len(`[]`)
@@ -212,7 +212,7 @@ func exceeds(value any, size int) int {
 			if size < 0 {
 				break
 			}
-			size = exceeds(entry, size)
+			size = sizeLeft(entry, size)
 		}
 	default: // null and booleans
 		size -= len(`null`)
@@ -224,7 +224,7 @@ func exceeds(value any, size int) int {
 const maxPointer = 2 * maxDepth
 
 // edit changes a value as a button of a form says: add/POINTER adds an entry to a list, and
-// remove/POINTER removes one. Other pointers than those of a form change nothing: a deep value would
+// remove/POINTER removes one. A pointer that no form has changes nothing: a deep value would
 // overflow the stack.
 func edit(value any, action string) any {
 	verb, pointer, _ := strings.Cut(action, "/")

@@ -231,7 +231,10 @@ const (
 	maxOptions = 500
 )
 
-// isClosed reports whether an object may have no members but those of its schema.
+// hasFields reports whether a form can show an object: its schema names members, or permits none.
+func hasFields(s schema, j json.RawMessage) bool { return s.Properties != nil || isClosed(j) }
+
+// isClosed reports whether the schema of an object permits no other members.
 func isClosed(j json.RawMessage) bool {
 	var s struct{ AdditionalProperties json.RawMessage }
 	return json.Unmarshal(j, &s) == nil && string(s.AdditionalProperties) == "false"
@@ -278,7 +281,7 @@ func (b *formBuilder) field(pointer, label string, j json.RawMessage, required b
 	}
 	switch s.kind() {
 	case "object":
-		if s.Properties == nil && !isClosed(j) {
+		if !hasFields(s, j) {
 			break
 		}
 		f.Widget = "object"

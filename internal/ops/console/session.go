@@ -51,7 +51,7 @@ func (t *oneTimeToken) take(text string, now time.Time) bool {
 // NewToken replaces the token by a new one, and returns the path of the first request with it. The
 // token is valid once, for five minutes. The session lasts until the token is used.
 //
-// The path starts with a secret of the console, as those of all pages do. A browser sends cookies of
+// The path of each page starts with a secret of the console. A browser sends cookies of
 // a host to all of its ports, but only with requests below the path of the cookie. So a server of
 // another user on another port, which does not know the path, does not get the cookie.
 func (c *Console) NewToken() string {

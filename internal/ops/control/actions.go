@@ -128,7 +128,7 @@ type ExplainCall struct {
 }
 
 // ExplainResult is an explanation. Verdict is as in mcpd policy explain --json, Lines say the same in
-// words, and the other fields are those of the error for the caller.
+// words, and the other fields describe the error for the caller.
 type ExplainResult struct {
 	Verdict string       `json:"verdict"`
 	Lines   []string     `json:"lines"`
@@ -144,8 +144,8 @@ type RulingLine struct {
 	Says    string `json:"says"`
 }
 
-// MatrixQuery asks what principals may call. Without principals, the operator is used, and those of
-// the latest calls and of the API keys. A matrix has at most 16 principals and 1,000 items.
+// MatrixQuery asks what principals may call. Without principals, the server uses the operator and
+// the principals of the latest calls and of the API keys. A matrix has at most 16 principals and 1,000 items.
 type MatrixQuery struct {
 	Principals []identity.Principal `json:"principals,omitempty"`
 }

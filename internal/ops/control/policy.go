@@ -104,8 +104,8 @@ type LimitUse struct {
 }
 
 // KeyUse is a key of a limit with its share in use, from 0 to 1. A key that may contain arguments, or that
-// the server does not know, has only a Hash, which changes when the server restarts. AuthKind and Issuer are
-// those of the principal, if the key reads its id. All fields but Share are empty for a limit without a key.
+// the server does not know, has only a Hash, which changes when the server restarts. AuthKind and Issuer
+// describe the principal, if the key reads its id. All fields but Share are empty for a limit without a key.
 type KeyUse struct {
 	Key      string `json:"key,omitempty"`
 	AuthKind string `json:"auth_kind,omitempty"`

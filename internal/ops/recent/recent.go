@@ -35,7 +35,7 @@ type Call struct {
 	Kind, Name string
 	// Principal, Issuer and AuthKind identify the caller. Agent is what the caller says about itself.
 	Principal, Issuer, AuthKind, Agent string
-	// Scopes and Groups are those of the principal. They must not be modified.
+	// Scopes and Groups belong to the principal. They must not be modified.
 	Scopes, Groups []string
 	// Via is the origin of the call: client, code, tool. Listener is the listener of the transport.
 	Via, Listener string

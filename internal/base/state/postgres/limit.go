@@ -601,7 +601,7 @@ SELECT l.n, 2, p.key, p.used FROM clock, l, LATERAL (SELECT p.key, sum(p.running
 ORDER BY 1, 2, 4 DESC, 3`
 
 // LimitUsage returns how much of each limit is in use, with at most n keys for each of its bounds. The charges
-// are those of a first leg, without a key. The database has only the name of a limit: another limit with this
+// have no key, like the charges of a first leg. The database has only the name of a limit: another limit with this
 // name, such as one with the rate before a reload, has its keys in the same list.
 func (c *counter) LimitUsage(limits []call.LimitCharge, n int) ([]state.LimitUsage, error) {
 	c.mu.Lock()

@@ -16,7 +16,7 @@ type Operation struct {
 	ID                   string
 	Summary, Description string
 	Tags                 []string
-	Servers              []Server // nil: those of the document
+	Servers              []Server // nil: the servers of the document
 	Parameters           []*Parameter
 	Body                 *Body
 	Responses            []Response
@@ -149,7 +149,7 @@ func resolvePart[T any](d *Document, known *parts[*yaml.Map, T], v any, read fun
 	return known.get(m, func() (T, error) { return read(m) })
 }
 
-// readParameters reads the parameters of the path and of the operation, which replace those of the path.
+// readParameters reads the parameters of the path and of the operation, which replace parameters of the path.
 func (d *Document) readParameters(o *Operation, shared, own []any) error {
 	if len(shared)+len(own) > maxList {
 		return errors.New("it has more than 200 parameters")
