@@ -175,7 +175,7 @@ func Allow() Decision { return Decision{allowed: true} }
 func Deny(reason string) Decision { return Decision{reason: reason} }
 
 // Policy is a Go policy. It is evaluated before every execution, after the policies of mcpd.hcl and
-// before those of tool files. A policy that panics denies. It is not evaluated for lists: clients see
+// before the policies of tool files. A policy that panics denies. It is not evaluated for lists: clients see
 // a tool that it denies to them. To hide tools, use policies in files.
 type Policy func(in PolicyInput) Decision
 

@@ -32,7 +32,7 @@ type UserToken struct {
 // tokenDropped is the audit event for a deleted token.
 const tokenDropped = "token.dropped"
 
-// UserTokens returns the tokens in [Options.StatePath], including those of removed secrets. The
+// UserTokens returns the tokens in [Options.StatePath], including tokens of removed secrets. The
 // server need not be loaded.
 func (s *Server) UserTokens() ([]UserToken, error) {
 	tokens, err := s.brokers.UserTokens()

@@ -45,7 +45,7 @@ func (s *Server) RunTests(ctx context.Context, wanted func(name, target string) 
 	})
 }
 
-// RunTestsSince is RunTests for the tests whose block, item or policies are not those of an earlier
+// RunTestsSince is RunTests for the tests whose block, item or policies differ from an earlier
 // snapshot, and for those that also selects by name. Without a snapshot it runs all tests.
 func (i inside) RunTestsSince(ctx context.Context, before *Snapshot, also func(name string) bool) ([]TestResult, error) {
 	return i.server.runServing(ctx, func(c *catalog.Catalog, n int) bool {
@@ -73,7 +73,7 @@ func (s *Server) runTests(ctx context.Context, c *catalog.Catalog, limit int, wa
 	return results
 }
 
-// RunTest runs a test of a catalog, such as that of [catalog.Catalog.WithTest], as if it were later.
+// RunTest runs a test of a catalog, such as one from [catalog.Catalog.WithTest], as if it were later.
 func (i inside) RunTest(ctx context.Context, c *catalog.Catalog, n int, later time.Duration) TestResult {
 	on, test, err := c.TestCatalog(n)
 	k, target := catalog.TestTarget(test)

@@ -48,7 +48,7 @@ type Status struct {
 	StateAway time.Time
 	// Upstreams are the upstream servers, in the order of their blocks.
 	Upstreams []UpstreamStatus
-	// Workers are the processes that run scripts, or those of agent code if scripts run in this
+	// Workers are the processes that run scripts, or processes for agent code if scripts run in this
 	// process; nil if there are none.
 	Workers *scripting.Workers
 

@@ -52,7 +52,7 @@
 // has parallel, print and console, HostError, and helpers without effects (docs/reference). It has
 // no other global of scripts. Arguments are one object, and {} by default. The result is the value
 // of the last statement, if that is an expression or ends in one through if or try, or the returned
-// value. Content blocks that tools return are content, like those of content.text. If an object or
+// value. Content blocks that tools return are content, like blocks of content.text. If an object or
 // an array contains blocks, these become the content, and the value refers to them by {"type",
 // "block"}, where block is the index in the content. A name that the code assigns without declaring
 // it is declared around the code. Text that is not JavaScript is compiled as TypeScript, if the
@@ -63,7 +63,7 @@
 // [Failure.Explain] format errors for agents. Reading an undefined name throws a ReferenceError
 // that suggests a tool.
 //
-// The output of code goes to the host, line by line, like that of console, and to the journal up to
+// The output of code goes to the host, line by line, like console output, and to the journal up to
 // [Limits.Stdout] bytes. [Outcome.Stdout] has it however the call ended, even if its process
 // exited. A run that continues from a journal has the lines of earlier runs too.
 //
@@ -115,7 +115,7 @@
 // Agent code uses only call and console, and ask and resume after a call was refused with [Asks].
 //
 // Header names are in lower case in both directions. The methods of ask are elicitation/create,
-// sampling/createMessage and roots/list; params and results are those of MCP. {"action": "decline"}
+// sampling/createMessage and roots/list; params and results are as in MCP. {"action": "decline"}
 // and {"action": "cancel"} decline any of them. If the host refuses the whole ask with the code
 // CAPABILITY, the script gets a CapabilityError.
 //

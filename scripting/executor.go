@@ -45,7 +45,7 @@ type Call struct {
 	// uses a private journal.
 	Journal *Journal
 	// Owner identifies the owner of the call. An executor shares its capacity between owners, so
-	// that the calls of one owner slow down those of another at most by their share. Any number may
+	// that the calls of one owner slow down calls of another at most by their share. Any number may
 	// be an owner, 0 too.
 	Owner uint64
 	// NoShedding lets the call wait for capacity until ctx is done. Otherwise the executor may
@@ -71,7 +71,7 @@ type Limits struct {
 	// call. Default 10,000.
 	HostCalls int
 	// Memory is the maximum memory of the worker process, in bytes, for an executor that has worker
-	// processes. The default is that of the executor.
+	// processes. Zero is the default of the executor.
 	Memory int64
 	// Stdout is the maximum output of agent code, in bytes. Longer output is truncated, and a mark
 	// says so. Default 64 KiB.
@@ -113,7 +113,7 @@ type CallTree struct{ slot chan struct{} }
 func NewCallTree() *CallTree { return &CallTree{make(chan struct{}, 1)} }
 
 // Acquire waits until no other call of the tree waits for capacity, so that a call with many
-// children occupies one place in the queue. done releases the place. The error is that of ctx.
+// children occupies one place in the queue. done releases the place. The error is the error of ctx.
 func (k *CallTree) Acquire(ctx context.Context) (done func(), err error) {
 	select {
 	case k.slot <- struct{}{}:

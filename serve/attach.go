@@ -49,7 +49,7 @@ func (f *Front) checkAttached() error {
 // is the user local, at the other end of conn. The error is the reason for which the
 // server ended the connection: the client does not read its messages, all attached
 // clients together have too many unread or running ones, or auth blocks require
-// credentials, also those of a later reload. The caller checks [Front.CheckAttach]
+// credentials, also after a later reload. The caller checks [Front.CheckAttach]
 // before, and closes conn after.
 func (f *Front) Attach(ctx context.Context, local identity.Principal, conn net.Conn) error {
 	ctx, cancel := context.WithCancelCause(ctx)

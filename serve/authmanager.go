@@ -26,7 +26,7 @@ import (
 )
 
 // authManager authenticates requests with the auth blocks of the current
-// snapshot, never with those of an older one.
+// snapshot, never with the settings of an older one.
 type authManager struct {
 	// Fixed at creation.
 	engine    *engine.Server

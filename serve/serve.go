@@ -134,7 +134,7 @@ func New(e *engine.Server, o Options) *Front {
 }
 
 // Handler returns the handler of all HTTP routes, with the checks of hosts and
-// origins: those of the options and of the config file as it is now. It loads
+// origins: the options and the present config file list them. It loads
 // the engine if necessary. It returns an error if loading fails, or if a host
 // or an origin is invalid.
 func (f *Front) Handler() (http.Handler, error) {

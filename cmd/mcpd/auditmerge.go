@@ -33,8 +33,8 @@ log or a directory of logs. Each record is unchanged, after a new first member "
 the path of its log.
 
 If a log was changed, merge prints the findings on standard error, prints no record of
-any log, and the exit code is 1. With --include-broken it prints all records; those of
-a log with findings have "log_broken": true.`,
+any log, and the exit code is 1. With --include-broken it prints all records; the
+records of a log with findings have "log_broken": true.`,
 		Example: `  mcpd audit merge logs/a/mcpd.jsonl logs/b/mcpd.jsonl | jq -r '[.time, .log, .outcome] | @tsv'
   mcpd audit merge logs/* --since 2026-07-28T09:00:00Z -o fleet.jsonl`,
 		Args: func(_ *cobra.Command, args []string) error {

@@ -93,7 +93,7 @@ func (f *callFlags) add(cmd *cobra.Command, verb string) {
 	cmd.Flags().StringVar(&f.keyFile, "key-file", "", "send the API key or token in `FILE` to the server (default the variable "+keyVariable+")")
 	cmd.Flags().StringVar(&f.cert, "cert", "", "present the client certificate in `FILE` to the server (PEM)")
 	cmd.Flags().StringVar(&f.key, "key", "", "read the private key of --cert from `FILE` (PEM)")
-	cmd.Flags().StringVar(&f.caCert, "cacert", "", "verify the server with the CA certificates in `FILE` (PEM; default those of the system)")
+	cmd.Flags().StringVar(&f.caCert, "cacert", "", "verify the server with the CA certificates in `FILE` (PEM; default: the certificates of the system)")
 	for _, name := range []string{"key-file", "cert", "key", "cacert"} {
 		_ = cmd.MarkFlagFilename(name)
 	}

@@ -61,7 +61,7 @@ func (d *dialog) ask(r call.AskRequest) (json.RawMessage, error) {
 func (d *dialog) say(format string, args ...any) { fmt.Fprintf(d.out, format, args...) }
 
 // shown returns untrusted text for display. It replaces format characters, such as
-// those of zero width: the user must see all that the answer is about.
+// characters of zero width: the user must see all that the answer is about.
 func shown(text string) string {
 	return diag.PrintableLines(strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Cf, r) {

@@ -222,7 +222,7 @@ A second import updates the blocks without edits, and keeps the others.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.name, "name", "", "write `NAME`.hcl, and use NAME for grants and secrets; by default the name of SPEC")
 	flags.StringVar(&f.options.Prefix, "prefix", "", "start the names of the tools with `TEXT`")
-	flags.StringVar(&f.options.Server, "server", "", "send requests to the server at `URL` instead of those of the document")
+	flags.StringVar(&f.options.Server, "server", "", "send requests to the server at `URL` instead of the servers in the document")
 	flags.BoolVar(&f.options.Bearer, "bearer", false, "send a bearer token where the document asks for no credential")
 	flags.StringSliceVar(&f.options.Tags, "tag", nil, "import only operations with this `TAG`; repeatable")
 	flags.StringSliceVar(&f.options.Paths, "path", nil, "import only paths that match this `GLOB`, such as /pets/*, or /pets/** with all below; repeatable")

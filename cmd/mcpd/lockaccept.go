@@ -26,7 +26,7 @@ func newLockAccept(e env) *cobra.Command {
 		Use:   "accept [UPSTREAM [TOOL...]]",
 		Short: "Accept changed tools of upstream servers",
 		Long: `Accept lists the tools of the upstream servers in mcpd.hcl, and writes them to mcpd.lock:
-all changes, those of one upstream, or those of some of its tools. A running server
+all changes, the changes of one upstream, or of some of its tools. A running server
 applies the change and serves these tools.
 
 A server can change its list between two requests. With --hash, the tool is accepted

@@ -18,7 +18,7 @@ type logging struct {
 	level, format string
 	// levelSet reports whether --log-level was set.
 	levelSet func() bool
-	// redactor redacts secrets in all records, including those of workers and libraries.
+	// redactor redacts secrets in all records, including records of workers and libraries.
 	// The server that has it in its options supplies the secrets.
 	redactor engine.LogRedactor
 }

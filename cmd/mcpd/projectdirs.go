@@ -191,7 +191,7 @@ func (p *projectDirs) prepare(old, after map[string][]byte) (*rewrite, error) {
 		if err != nil {
 			r.discard()
 			if path := (*fs.PathError)(nil); errors.As(err, &path) {
-				err = path.Err // the path is that of a temporary file
+				err = path.Err // it names a temporary file
 			}
 			return nil, fmt.Errorf("write %s: %w", sanitize(full), err)
 		}

@@ -19,7 +19,7 @@ func newRollback(e env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollback [REV]",
 		Short: "Write the files of an earlier revision back",
-		Long: `Rollback replaces the files on disk by those of a revision of mcpd history, and makes the
+		Long: `Rollback replaces the files on disk by the files of a revision in mcpd history, and makes the
 server load them. Without REV it takes the revision before the one that serves, so that a second
 rollback undoes the first. It changes nothing if a file on disk is not what the server serves.
 After an interruption, run it again.

@@ -131,7 +131,7 @@ func (f *serveFlags) start(ctx context.Context, e env, s *engine.Server) error {
 }
 
 // activate puts the files of a bundle in service if they load and their tests pass. After an error
-// nothing changes: the status and the lock file in effect are those of the files in service.
+// nothing changes: the status and the lock file in effect belong to the files in service.
 func (o *runningServer) activate(ctx context.Context, files fs.FS) error {
 	o.reloading.Lock()
 	defer o.reloading.Unlock()

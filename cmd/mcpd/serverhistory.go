@@ -204,7 +204,7 @@ func (o *runningServer) previous(entries []history.Entry, serving history.Sums) 
 	}
 	if store, err := o.server.Inside().State(); err == nil {
 		if _, shared := store.(state.Shared); shared {
-			return history.Entry{}, errors.New("replicas share this history, so the revision before may be that of another one; name a revision of mcpd history")
+			return history.Entry{}, errors.New("replicas share this history, so the revision before may belong to another replica; name a revision of mcpd history")
 		}
 	}
 	for _, e := range entries[i+1:] {

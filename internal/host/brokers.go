@@ -48,7 +48,7 @@ type Options struct {
 	// OpenStore opens the store of kv values and tokens.
 	OpenStore func() (state.Store, error)
 	// Publish sends messages to the other replicas, without blocking. [Brokers.Receive] handles
-	// those of others. Nil sends nothing.
+	// messages of others. Nil sends nothing.
 	Publish func(topic state.Topic, names ...string)
 	// Drivers are the drivers for sql grants, by database kind. Close closes them.
 	Drivers map[string]sqldb.Driver

@@ -19,8 +19,8 @@ import (
 	"github.com/mcpd/mcpd/scripting"
 )
 
-// Recorded is the mock that would answer a recorded host call as the host did. Its fields are like
-// those of [Mock]; JSON and Text are the possible bodies, and both are nil without one.
+// Recorded is the mock that would answer a recorded host call as the host did. Its fields are as in
+// [Mock]; JSON and Text are the possible bodies, and both are nil without one.
 type Recorded struct {
 	Object, Request string
 	Status          int
@@ -111,7 +111,7 @@ func (m *Recorded) bytes() int {
 	return n
 }
 
-// Mocks returns the mocks of the recorded calls, in the order of the first calls, and then those of
+// Mocks returns the mocks of the recorded calls, in the order of the first calls, and then the mocks of
 // the responses of the client.
 func (r *Recorder) Mocks() []Recorded {
 	r.mu.Lock()

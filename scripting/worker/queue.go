@@ -167,7 +167,7 @@ type queuedCall struct {
 func (t queuedCall) latest() time.Time { return t.since.Add(t.remaining - t.remaining/3) }
 
 // acquireLocked starts a call, or waits for its turn. The caller must call [queue.release] when the
-// call waits or ends. The error is that of ctx or, unless noShedding is set,
+// call waits or ends. The error is the error of ctx or, unless noShedding is set,
 // [scripting.ErrOverloaded]. The caller holds the mutex of the admission; acquireLocked unlocks it.
 func (l *queue) acquireLocked(ctx context.Context, noShedding bool) error {
 	if len(l.waiting) == 0 && l.hasCapacity() {

@@ -135,7 +135,7 @@ func (t *Text) add(value any) {
 // section 25.5.2.3).
 var separators = strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029")
 
-// Stringified converts the content of a JSON string from Go's escapes to those of
+// Stringified converts the content of a JSON string from Go's escapes to the escapes of
 // JSON.stringify.
 func Stringified(inner string) string { return separators.Replace(inner) }
 

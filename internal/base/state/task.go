@@ -200,7 +200,7 @@ func (t Task) Interrupted(now time.Time) (_ Task, ok bool) {
 	return t, true
 }
 
-// keep sets the fields that the store owns, and clears those of an ended task.
+// keep sets the fields that the store owns, and clears the fields of an ended task.
 func (t *Task) keep(old Task, now time.Time) {
 	t.ID, t.Owner, t.Tool, t.Created, t.Updated, t.Runner = old.ID, old.Owner, old.Tool, old.Created, now, old.Runner
 	if t.Status.Ended() {

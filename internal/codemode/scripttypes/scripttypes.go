@@ -46,7 +46,7 @@ func Files(config *definition.Config, files []*definition.Definitions, toolsDir 
 	}
 }
 
-// Covers reports whether settings are those of a tools directory, relative to their directory. Settings
+// Covers reports whether settings belong to a tools directory, relative to their directory. Settings
 // that Files has not returned are of every directory.
 func Covers(settings, toolsDir string) bool {
 	first, _, _ := strings.Cut(settings, "\n")
@@ -303,7 +303,7 @@ func (w *writer) functions(tools []*definition.Tool) {
 }
 
 // callees returns the type of the object with the tools that names and patterns match; "" without
-// any. Names and patterns without a tool of the files are those of upstream servers.
+// any. Names and patterns without a tool of the files belong to upstream servers.
 func (w *writer) callees(patterns []string) string {
 	var selected, upstream []string
 	const function = "(args?: object) => Promise<any>"

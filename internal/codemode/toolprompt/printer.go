@@ -28,7 +28,7 @@ func promptLimits() limits {
 }
 
 // fileLimits are the limits of [Types]. They permit every schema that package schema compiles, and
-// bound only the comments like those of a prompt: a type without a member rejects correct scripts.
+// bound only the comments like in a prompt: a type without a member rejects correct scripts.
 func fileLimits() limits {
 	const all = 1 << 20
 	l := limits{declaration: 16 << 20, comments: maxDeclaration, depth: 256, types: all, alternatives: all, members: all, name: all, literals: all, steps: all}

@@ -58,11 +58,11 @@ type Settings struct {
 
 // Rules are the hooks, policies and limits. Each entry has those that cover it.
 type Rules struct {
-	// Hooks are all hooks, those of mcpd.hcl first.
+	// Hooks are all hooks, first from mcpd.hcl.
 	Hooks []*Hook
 	// Policies counts the policies.
 	Policies int
-	// RateLimits are the limit blocks, those of mcpd.hcl first. OwnLimits are the concurrency
+	// RateLimits are the limit blocks, first from mcpd.hcl. OwnLimits are the concurrency
 	// limits of items.
 	RateLimits, OwnLimits []*ratelimit.Limit
 	// DenyByDefault reports that a call is denied unless a policy allows it.
@@ -154,7 +154,7 @@ func (c *Catalog) Read(uri string) (e *Entry, variables map[string]string) {
 	return e, nil
 }
 
-// precedes reports whether the block of one upstream precedes that of another; "" means local.
+// precedes reports whether the block of one upstream precedes the block of another; "" means local.
 func (c *Catalog) precedes(upstream, other string) bool {
 	return c.upstreamOrder[upstream] < c.upstreamOrder[other]
 }

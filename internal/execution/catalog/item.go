@@ -228,7 +228,7 @@ type ToolAccess interface {
 	// Catalog returns the catalog that serves the call.
 	Catalog() *Catalog
 	// Call calls a tool for the same caller, or resumes such a call. The client may be asked for
-	// input. The error is like that of [host.Tools].CallTool.
+	// input. The error is as in [host.Tools].CallTool.
 	Call(ctx context.Context, r CodeCall) (CodeReply, error)
 }
 

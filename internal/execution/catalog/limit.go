@@ -205,7 +205,7 @@ func (l *linker) compileUnusedKeys(defs []*definition.Limit, entries []*Entry) (
 	return problems
 }
 
-// bindLimits adds the limits of an entry: those of mcpd.hcl, then those of tool files. It returns
+// bindLimits adds the limits of an entry: first from mcpd.hcl, then from tool files. It returns
 // the diagnostics of their keys.
 func (r *ruleSet) bindLimits(e *Entry) (found diag.List) {
 	for i, def := range r.limits {

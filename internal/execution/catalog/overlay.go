@@ -25,7 +25,7 @@ type Offers struct {
 	// Instructions are the instructions of servers whose blocks add them, each after the server
 	// name.
 	Instructions []string
-	// Known are the accepted tools, including those of unreachable servers.
+	// Known are the accepted tools, including tools of unreachable servers.
 	Known []ToolName
 	// Unreachable are the names of unreachable servers. Unconnected are the servers that were not connected:
 	// only their tools are known.

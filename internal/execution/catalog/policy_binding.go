@@ -22,11 +22,11 @@ const GoName = "(go)"
 // same inputs.
 type ruleSet struct {
 	env *policylang.Env
-	// operators are the policies of mcpd.hcl, and authors those of tool files. goPolicies counts
+	// operators are the policies of mcpd.hcl, and authors the policies of tool files. goPolicies counts
 	// the Go policies.
 	operators, authors []definition.Policy
 	goPolicies         int
-	// limits are the limit blocks, those of mcpd.hcl first. counted are the same limits for the
+	// limits are the limit blocks, first from mcpd.hcl. counted are the same limits for the
 	// store.
 	limits   []*definition.Limit
 	counted  []*ratelimit.Limit
@@ -103,8 +103,8 @@ func (l *linker) compileUnused(policies []definition.Policy, entries []*Entry) {
 	}
 }
 
-// bindPolicies adds the policies of an entry in evaluation order: those of mcpd.hcl, Go policies,
-// and those of tool files. It returns their diagnostics.
+// bindPolicies adds the policies of an entry in evaluation order: policies of mcpd.hcl, Go policies,
+// and policies of tool files. It returns their diagnostics.
 func (r *ruleSet) bindPolicies(e *Entry) (found diag.List) {
 	hash := &schemaHash{entry: e}
 	for i := range r.operators {

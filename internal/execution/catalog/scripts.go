@@ -58,7 +58,7 @@ type PolicyBlock struct {
 	Purpose policylang.Outcome
 }
 
-// PolicyBlocks returns the policy blocks in the files, those of mcpd.hcl first.
+// PolicyBlocks returns the policy blocks in the files, first from mcpd.hcl.
 func (c *Catalog) PolicyBlocks() []PolicyBlock {
 	var all []PolicyBlock
 	add := func(policies []definition.Policy) {

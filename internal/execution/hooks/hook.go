@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// maxParallel is the number of parallel runs per hook; those of one call run in order.
+	// maxParallel is the number of parallel runs per hook; runs of one call are in order.
 	maxParallel = 8
 	// maxWaiting bounds the bytes of the queued runs of one hook, about ten thousand runs.
 	maxWaiting = 16 << 20

@@ -1,4 +1,4 @@
-// Package limitstore charges rate limits to a store that several servers share: that of the embedding
+// Package limitstore charges rate limits to a store that several servers share: the store of the embedding
 // program, or the database with the state of the servers.
 //
 // [New] returns the [ratelimit.Store] of a server. It calls the [call.LimitStore] in separate

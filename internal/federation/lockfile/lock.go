@@ -17,7 +17,7 @@
 // # Definitions
 //
 // A definition has the members name, title, description, inputSchema, outputSchema and
-// annotations of an entry. Other members (_meta, icons, execution, and those of future
+// annotations of an entry. Other members (_meta, icons, execution, and members of future
 // revisions) are not part of it: they change with releases and sessions of a server, and do not
 // describe the behavior of the tool. A program that serves a pinned tool must not pass them to
 // a model. A null member counts as absent, because servers write either.

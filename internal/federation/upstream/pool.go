@@ -258,7 +258,7 @@ type suspendedCall struct {
 	timeout *time.Timer
 }
 
-// maxSuspended bounds all suspended calls, and maxSuspendedPerOwner those of one owner.
+// maxSuspended bounds all suspended calls, and maxSuspendedPerOwner the calls of one owner.
 const (
 	maxSuspended         = 1024
 	maxSuspendedPerOwner = 128

@@ -21,9 +21,9 @@ import (
 )
 
 // StreamingTransport returns the transport for the server's own connection to a host, such as
-// an upstream MCP server. It checks requests like those of scripts under the grant, and sets
+// an upstream MCP server. It checks requests like requests of scripts under the grant, and sets
 // the headers of the grant in addition. The caller reads the response as it arrives, limits it,
-// and closes it. Redirects are not followed. Errors are like those of [Pool.Do], in words for
+// and closes it. Redirects are not followed. Errors are as in [Pool.Do], in words for
 // the operator.
 func (p *Pool) StreamingTransport(g grant.HTTP) http.RoundTripper { return transport{p, g, true} }
 
@@ -194,9 +194,9 @@ func withoutHeaders(headers []header, names ...string) []header {
 }
 
 // Transport returns the transport for requests of the server itself, such as token requests. It
-// checks requests like those of scripts under the grant, except for headers, which the server
+// checks requests like requests of scripts under the grant, except for headers, which the server
 // sets. Responses are read completely, limited by MaxResponse, and not redacted. Redirects are
-// not followed. Errors are like those of [Pool.Do].
+// not followed. Errors are as in [Pool.Do].
 func (p *Pool) Transport(g grant.HTTP) http.RoundTripper { return transport{p, g, false} }
 
 func (c *grantClient) roundTripBuffered(r *request, out *http.Request) (*http.Response, error) {

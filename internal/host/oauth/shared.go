@@ -89,7 +89,7 @@ type sharedAuthorization struct {
 	Failure     *sharedFailure `json:"failure,omitempty"`
 }
 
-// sharedFailure is the error of a failed authorization. Code is that of a scripting.HostError,
+// sharedFailure is the error of a failed authorization. Code is the code of a scripting.HostError,
 // or "".
 type sharedFailure struct {
 	Code    string `json:"code,omitempty"`

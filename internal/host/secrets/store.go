@@ -66,7 +66,7 @@ type Options struct {
 	// ReadFile reads a file. Nil reads the disk.
 	ReadFile func(path string) ([]byte, error)
 	// RunCommand returns the output of a program; ctx bounds its run time. Nil starts a process
-	// in its own process group, which is killed when ctx is done. Its environment is that of
+	// in its own process group, which is killed when ctx is done. Its environment is the environment of
 	// this process, except for the named variables, which hold other secrets, and for values of
 	// variable blocks.
 	RunCommand func(ctx context.Context, argv, without []string) ([]byte, error)

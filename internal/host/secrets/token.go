@@ -49,7 +49,7 @@ func (s *Store) ReportUnauthorized(ctx context.Context, id string) {
 // UserTokenID identifies the token of a user by the key of its secret.
 type UserTokenID struct{ Key, User string }
 
-// DropTokens drops the matching user tokens (see [oauth.UserTokens.Drop]), including those of
+// DropTokens drops the matching user tokens (see [oauth.UserTokens.Drop]), including tokens of
 // removed definitions that running calls use. It returns the dropped ones.
 func (s *Store) DropTokens(of func(key, user string) bool) (dropped []UserTokenID, err error) {
 	for key, users := range s.userTokens() {

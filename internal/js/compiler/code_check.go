@@ -101,7 +101,7 @@ func (c *compilation) argumentsOf(call *ast.CallExpression, tool bool) string {
 	return strings.Join(append(plain, "{ "+strings.Join(named, ", ")+" }"), ", ")
 }
 
-// sourceOf returns the source of an expression, with JavaScript constants instead of those of
+// sourceOf returns the source of an expression, with JavaScript constants instead of constants of
 // Python.
 func (c *compilation) sourceOf(n ast.Expression) string {
 	text := truncate.Start(c.origin.src[max(0, int(n.Idx0())-1):min(int(n.Idx1())-1, len(c.origin.src))], maxCallShown)

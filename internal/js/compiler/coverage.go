@@ -84,7 +84,7 @@ func (v *coverage) marked(list []ast.Statement) []ast.Statement {
 	return out
 }
 
-// start returns the position of a node. The parser does not set that of an if statement, which then
+// start returns the position of a node. The parser does not set the position of an if statement, which then
 // has the position of its condition.
 func start(n ast.Node) file.Idx {
 	at := n.Idx0()

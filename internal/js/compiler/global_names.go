@@ -14,8 +14,8 @@ func globalsOf(s *source.Source, tools *ToolNames) []string {
 	return globals(s.Kind, s.Objects)
 }
 
-// globals returns the names that a script of this kind may use besides those of the engine. JSON,
-// RegExp and String are those of the engine with limits.
+// globals returns the names that a script of this kind may use besides the globals of the engine. JSON,
+// RegExp and String are objects of the engine with limits.
 func globals(kind source.Kind, objects []source.Object) []string {
 	names := []string{
 		"AbortController", "AbortSignal", "JSON", "RegExp", "TextDecoder", "TextEncoder", "URL", "URLSearchParams",

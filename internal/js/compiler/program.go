@@ -75,5 +75,5 @@ func (p *Program) Reaches(o source.Object) bool {
 // Mentions reports whether the script can reach a property of this name.
 func (p *Program) Mentions(name string) bool { return p.computed || p.Mentioned[name] }
 
-// Globals returns the names that the script may use besides those of the engine.
+// Globals returns the names that the script may use besides the globals of the engine.
 func (p *Program) Globals() []string { return globalsOf(&p.Source, p.Names) }

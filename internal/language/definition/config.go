@@ -193,7 +193,7 @@ type State struct {
 	// Key is the name of the secret that encrypts the state, and OldKey of one that did before. They
 	// may be empty.
 	Key, OldKey string
-	// Fleet is the name that the servers share; by default, that of the server.
+	// Fleet is the name that the servers share; by default, the name of the server.
 	Fleet string
 	// Replica is the replica block, or nil.
 	Replica *Replica

@@ -169,7 +169,7 @@ type resolved struct {
 	err  error
 }
 
-// Errors of [Resolver.Resolve] in addition to those of the system.
+// Errors of [Resolver.Resolve] in addition to errors of the system.
 var (
 	errNotDirectory = errors.New("it is not a directory")
 	errRelative     = errors.New("it is relative to a file that is not on disk")

@@ -145,7 +145,7 @@ func (c *comparison) group(was, is *subject, old, new *group) {
 	}
 }
 
-// Grants describes the objects that a definition is granted, as [Compare] describes those of a new
+// Grants describes the objects that a definition is granted, as [Compare] describes the objects of a new
 // definition. where is the range of the name of the definition, which is in a tool file.
 func (s *Snapshot) Grants(where diag.Range) []string {
 	var texts []string

@@ -51,7 +51,7 @@ func (c *compiler) coverageOf(sub *subschema) *coverage {
 }
 
 // maxDeclaredLookups bounds the nodes with a list of declared members, which is only for
-// messages: each list may contain those of all nodes below.
+// messages: each list may contain the messages of all nodes below.
 const maxDeclaredLookups = 64
 
 // declaredIn returns the names to suggest for an unknown member of a subschema.

@@ -20,7 +20,7 @@ const maxValues = 64 << 10
 // timeForm is RFC 3339 in UTC with nanoseconds of fixed width.
 const timeForm = "2006-01-02T15:04:05.000000000Z07:00"
 
-// encoder writes the members of one line, except those of the chain. It is reused, so
+// encoder writes the members of one line, except the members of the chain. It is reused, so
 // that a record needs no allocation.
 type encoder struct {
 	body      []byte

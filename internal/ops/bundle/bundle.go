@@ -220,7 +220,7 @@ func read(data []byte) (*Bundle, error) {
 		return nil, err
 	}
 	if !bytes.Equal(again, data) {
-		return nil, errors.New("its encoding differs from that of mcpd, or bytes follow its end")
+		return nil, errors.New("its encoding differs from the encoding of mcpd, or bytes follow its end")
 	}
 	return b, nil
 }

@@ -30,7 +30,7 @@ import (
 	"github.com/mcpd/mcpd/internal/protocol/transport/httpguard"
 )
 
-// Backend sends requests to the server. The context of a request is that of the HTTP request that
+// Backend sends requests to the server. The context of a request is the context of the HTTP request that
 // causes it, or one with its values. All methods may be called concurrently.
 type Backend interface {
 	// Do sends a request and decodes its result into into, a pointer, as [control.Do] does.
@@ -55,7 +55,7 @@ type Stream interface {
 type Options struct {
 	// Base is the path that all paths start with, such as /console, for pages on a listener that
 	// has authenticated the caller and checked the host and the origin. Then Hosts has no meaning,
-	// and there is one session: that of the caller. Empty is for a console on its own port,
+	// and the only session belongs to the caller. Empty is for a console on its own port,
 	// whose base is a secret: see [Console.NewToken].
 	Base string
 	// SignOut ends the session of a caller of the listener.

@@ -269,7 +269,7 @@ func (s schemas) merge(base schema, branch json.RawMessage) json.RawMessage {
 	return merged.json()
 }
 
-// json encodes a schema. The order of its properties is that of s.
+// json encodes a schema. Its properties have the order of s.
 func (s schema) json() json.RawMessage {
 	properties := bytes.NewBufferString("{")
 	for i, p := range s.Properties {
@@ -414,7 +414,7 @@ func (s schema) hints() []string {
 	return all
 }
 
-// description describes a value for a person. Members are those of an object, or of the entries of
+// description describes a value for a person. Members belong to an object, or to the entries of
 // a list.
 type description struct {
 	Name, Type, Text string
@@ -493,7 +493,7 @@ func (d *describer) describe(name string, j json.RawMessage, isRequired bool, de
 	return out
 }
 
-// schemaOf returns the schema of the arguments of an item: that of a tool, or one of strings.
+// schemaOf returns the schema of the arguments of an item: the schema of a tool, or strings.
 func schemaOf(i control.ItemResult) json.RawMessage {
 	if i.Kind == "tool" {
 		return i.Input

@@ -92,7 +92,7 @@ func (e *events) send(name, data string) error {
 	return e.to.Flush()
 }
 
-// sendChanged sends an event unless its data is that of the last one with its name.
+// sendChanged sends an event unless the last one with its name had the same data.
 func (e *events) sendChanged(name, data string) error {
 	if last, ok := e.sent[name]; ok && last == data {
 		return nil

@@ -32,7 +32,7 @@ const (
 type run struct {
 	// fixed at creation
 	id     string
-	item   control.ItemName // of the page; that of the call is a URI of a template
+	item   control.ItemName // of the page; a call names a URI of a template
 	call   control.TryCall
 	as     asForm
 	form   form

@@ -308,7 +308,7 @@ func exchange(ctx context.Context, path string, r Request, into any) error {
 // Open sends a request, such as [Attach], whose response starts another protocol. It
 // decodes the result into into, a pointer, and returns the connection for that
 // protocol, which the caller must close. The response is as short as a request. ctx ends
-// only the request. Errors are like those of [Do].
+// only the request. Errors are as in [Do].
 func Open(ctx context.Context, path string, r Request, into any) (*Conn, error) {
 	conn, err := connect(ctx, path)
 	if err == nil {

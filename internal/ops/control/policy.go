@@ -21,7 +21,7 @@ type PolicyFile struct {
 }
 
 // PolicyFilesResult lists the files of the serving revision that have policies, and mcpd.hcl. Text is
-// that of the file in the params, with secrets masked as in the source of an [ItemRow]. Problem says why
+// the source of the file in the params, with secrets masked as in the source of an [ItemRow]. Problem says why
 // these files cannot be edited here.
 type PolicyFilesResult struct {
 	Revision string   `json:"revision"`

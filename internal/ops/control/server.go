@@ -191,7 +191,7 @@ func (s *Server) serve(ctx context.Context, cancel context.CancelCauseFunc, conn
 	if err != nil {
 		err = fmt.Errorf("a request must be a line of at most %d bytes, or %d with params, within %s", maxRequest, maxParams, ioTimeout)
 	} else if r, err = parseRequest(line); err == nil && r.Action != Status && room == s.started {
-		err = errors.New("programs that the server has started, such as those of tools and upstream servers, may only ask for its status")
+		err = errors.New("programs that the server has started, such as programs of tools and upstream servers, may only ask for its status")
 	} else if err == nil {
 		limited.N = maxRequest // what follows the request is not part of it
 		stop := watchEnd(conn, reader, cancel)

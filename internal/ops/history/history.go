@@ -143,7 +143,7 @@ func Changes(before, after Sums) (names []string) {
 	return names
 }
 
-// Add stores a revision, unless its files are those of the newest one. It replaces a damaged
+// Add stores a revision, unless the newest one has the same files. It replaces a damaged
 // history; the error is [ErrReplaced] then.
 func Add(s state.Pairs, r Revision) error {
 	err := add(s, r)

@@ -34,7 +34,7 @@ type source struct {
 	marks func() marks
 
 	document *document // nil for a file on disk
-	// modified and size are those of a file on disk.
+	// modified and size describe a file on disk.
 	modified time.Time
 	size     int64
 }
@@ -219,7 +219,7 @@ func (s *source) word(b *block, name string) string {
 	return s.text[a.value:a.valueEnd]
 }
 
-// quoted is a string in quotes in a source; start and end are those of its text.
+// quoted is a string in quotes in a source; start and end are the bounds of its text.
 type quoted struct {
 	text       string
 	start, end int

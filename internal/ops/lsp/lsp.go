@@ -7,7 +7,7 @@
 // check are checked together by the next one. Requests are answered from the text of a document and
 // an [outline], which also understands files with syntax errors.
 //
-// The framing and the dispatch of messages are those of JSON-RPC 2.0, by package jrpc2. The types of
+// Package jrpc2 frames and dispatches messages (JSON-RPC 2.0). The types of
 // the protocol are in protocol.go.
 package lsp
 
@@ -98,7 +98,7 @@ type session struct {
 	rpc     *jrpc2.Server
 	checker *checker
 	files   loader.Overlay
-	// background are the goroutines of the session besides those of rpc.
+	// background are the goroutines of the session besides the goroutines of rpc.
 	background sync.WaitGroup
 
 	// indexing guards sources, the sources of the last index by path.
@@ -120,7 +120,7 @@ type session struct {
 	client  initializeParams
 	root    string // the directory of the project
 	project *Project
-	// fixes are those of the published diagnostics, by path.
+	// fixes belong to the published diagnostics, by path.
 	fixes map[string]fixes
 }
 

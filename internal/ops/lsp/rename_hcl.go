@@ -227,7 +227,7 @@ func hasWord(text, word string) bool {
 }
 
 // invalidInput edits the pointers to the input in the expected message of a test. The messages of
-// INVALID_INPUT are those of mcpd, and name inputs as in "/id is missing".
+// INVALID_INPUT come from mcpd, and name inputs as in "/id is missing".
 func (r *renaming) invalidInput(s *source, test *block) {
 	for _, b := range test.blocks {
 		a := b.argument("message_matches")

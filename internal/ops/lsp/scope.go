@@ -186,7 +186,7 @@ func (p *cursor) variables() (found []member) {
 	return found
 }
 
-// fieldMembers returns the members of inputs, or those of the field that a path names.
+// fieldMembers returns the members of inputs, or of the field that a path names.
 func fieldMembers(fields []field, path []string) (found []member) {
 	for _, f := range within(fields, path) {
 		found = append(found, member{f.name(), entry{typ: f.word(f.block, "type"), text: prose(f.declared)}})

@@ -19,7 +19,7 @@ const (
 	signToken
 )
 
-// token is a token of code. Its offsets are those of the source.
+// token is a token of code. Its offsets are offsets in the source.
 type token struct {
 	kind       tokenKind
 	start, end int

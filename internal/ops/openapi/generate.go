@@ -6,7 +6,7 @@
 // Documents are untrusted. They supply text, schemas and hosts; the caller must show the hosts to the
 // operator. All their texts are quoted as HCL, JSON or JavaScript on one line. Names of tools,
 // inputs, grants and secrets consist of letters, digits and underscores. Operations whose path has
-// other characters than those of a plain URL are left out.
+// characters that a plain URL cannot have are left out.
 package openapi
 
 import (

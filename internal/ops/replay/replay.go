@@ -33,7 +33,7 @@ const maxNamed = 100
 // Evaluate evaluates a call with a set of policies.
 type Evaluate func(context.Context, pipeline.HypotheticalCall) (pipeline.Explanation, error)
 
-// Replay compares recorded decisions with those of the current policies. It is not safe for concurrent
+// Replay compares recorded decisions with the decisions of the current policies. It is not safe for concurrent
 // use.
 type Replay struct {
 	// Evaluate evaluates a call with the current policies.
@@ -81,7 +81,7 @@ func (r *Replay) Compare(ctx context.Context, c *audit.Call) (*DecisionChange, e
 	return nil, nil
 }
 
-// judgment compares the recorded decision about a call with that of a set of policies.
+// judgment compares the recorded decision about a call with the decision of a set of policies.
 type judgment struct {
 	recorded, current PolicyOutcome
 	// unknown says why the decisions cannot be compared; "" if they can.
@@ -125,7 +125,7 @@ func (evaluate Evaluate) judge(ctx context.Context, c *audit.Call) (j judgment, 
 	return j, nil
 }
 
-// orTemplate returns the explanation of a prompt, or that of a template with its name: the record of a
+// orTemplate returns the explanation of a prompt, or of a template with its name: the record of a
 // completion does not say which of them has the argument.
 func (evaluate Evaluate) orTemplate(ctx context.Context, of pipeline.HypotheticalCall, prompt pipeline.Explanation) (e pipeline.Explanation, unknown string, err error) {
 	of.Request.Kind = call.Templates

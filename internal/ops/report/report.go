@@ -49,7 +49,7 @@ type Report struct {
 	Revision      string `json:"revision"`
 	// Bundle is nil for a server of a directory.
 	Bundle *Bundle `json:"bundle,omitempty"`
-	// Problems are those of the last load, at most 100.
+	// Problems are the problems of the last load, at most 100.
 	Problems        []Problem `json:"problems"`
 	ProblemsOmitted int       `json:"problems_omitted,omitempty"`
 	Serves          Serves    `json:"serves"`
@@ -68,7 +68,7 @@ type Bundle struct {
 	Pending int64 `json:"pending,omitempty"`
 	// Checked is the time of the last check of the source that found nothing wrong.
 	Checked time.Time `json:"checked,omitzero"`
-	// Problem is the code of what is wrong; "" for nothing. Problems are those of the files of the
+	// Problem is the code of what is wrong; "" for nothing. Problems are the problems of the files of the
 	// newest bundle, if it cannot be loaded.
 	Problem         string    `json:"problem,omitempty"`
 	Problems        []Problem `json:"problems,omitempty"`

@@ -284,7 +284,7 @@ func literal(raw json.RawMessage, inline bool, hide Hide) string {
 	return b.String()
 }
 
-// writeValue writes the next value of a decoder. Its depth is bounded by that of arguments and
+// writeValue writes the next value of a decoder. Its depth is bounded by the depth of arguments and
 // results.
 func writeValue(b *strings.Builder, d *json.Decoder, inline bool, hide Hide) error {
 	token, err := d.Token()

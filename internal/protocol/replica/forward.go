@@ -62,7 +62,7 @@ const (
 	acceptTimeout = 2 * time.Second
 	// watchEvery is the interval of looking up the owner of a session while a request waits for it.
 	watchEvery = 5 * time.Second
-	// idleTimeout is shorter than that of the owner, so that a request rarely meets a connection that
+	// idleTimeout is shorter than the timeout of the owner, so that a request rarely meets a connection that
 	// is being closed.
 	idleTimeout = 30 * time.Second
 	// maxIdle bounds the connections to one owner that wait for a request.

@@ -25,7 +25,7 @@ type owners struct {
 	maxAge time.Duration // ownersMaxAge, except in tests
 
 	mu sync.Mutex
-	// addresses are those of the last read that succeeded. A process with an old heartbeat is there
+	// addresses come from the last read that succeeded. A process with an old heartbeat is there
 	// until another one presumes it dead: after the database was away, all heartbeats are old.
 	addresses map[string]string
 	// started is the start of the last read that ended, and err its error.
@@ -37,7 +37,7 @@ type owners struct {
 }
 
 // find returns the address of a process. It is "" if there is no such replica, according to a list that
-// was read after find was called; the error is that of reading it.
+// was read after find was called; the error is the error of that read.
 func (o *owners) find(ctx context.Context, process string) (string, error) {
 	called := time.Now()
 	for {

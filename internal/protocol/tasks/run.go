@@ -352,7 +352,7 @@ func (t *Tasks) startTimer(store Store, s state.Task) {
 	t.timers[s.ID] = timer
 }
 
-// expireAt ends a suspended task if the timer is still that of the task.
+// expireAt ends a suspended task if the task still has this timer.
 func (t *Tasks) expireAt(store Store, s state.Task, timer *time.Timer) (changed bool) {
 	defer t.turns.take(s.ID)()
 	t.mu.Lock()

@@ -103,7 +103,7 @@ type charge struct {
 	most            int64
 	hold            time.Duration
 	place           string
-	mustAdd         bool // the key is that of the overflow
+	mustAdd         bool // the key belongs to the overflow
 }
 
 func newCounter(s *store) *counter {

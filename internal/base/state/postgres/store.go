@@ -184,7 +184,7 @@ func (s *store) turn(key string) (release func(), err error) {
 	}
 }
 
-// Now returns the time of the database, or that of Options.Now.
+// Now returns the time of the database, or the result of Options.Now.
 func (s *store) Now() time.Time {
 	if s.options.Now != nil {
 		return s.options.Now()
@@ -200,7 +200,7 @@ func (s *store) setClock(now int64, sent time.Time) {
 	s.clock, s.measured = time.UnixMilli(now).UTC(), sent.Add(received.Sub(sent)/2)
 }
 
-// given returns the time for statements: that of Options.Now, or nil for the database's.
+// given returns the time for statements: the result of Options.Now, or nil for the database's.
 func (s *store) given() *int64 {
 	if s.options.Now == nil {
 		return nil

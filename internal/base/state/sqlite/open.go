@@ -150,7 +150,7 @@ const applicationID = 0x6d637064
 // schema holds the migration steps from an empty file. A file records the number of its
 // steps, so steps are only added, never changed.
 var schema = []string{
-	// The columns are those of entry. Larger data is in separate pages, which reading
+	// The columns are the fields of entry. Larger data is in separate pages, which reading
 	// entries does not touch.
 	`CREATE TABLE records (
 		kind    INTEGER NOT NULL,

@@ -56,7 +56,7 @@ type Repository struct {
 
 // Open returns the repository of a reference, oci://registry/repository:tag or with @digest. It
 // sends no request. authFile is a configuration file of Docker with credentials, which is read when
-// a registry asks for them; if it is missing or "", requests are anonymous. version is that of mcpd.
+// a registry asks for them; if it is missing or "", requests are anonymous. version is the version of mcpd.
 //
 // A registry on this machine is asked over plain HTTP, and all others over HTTPS.
 func Open(reference, authFile, version string) (*Repository, error) {
@@ -131,7 +131,7 @@ func fetch(ctx context.Context, from *remote.Repository, tag string, stalled *ti
 	}
 	layer, err := layerOf(text)
 	if err != nil {
-		return bundle.Fetched{}, fmt.Errorf("the manifest is not that of a bundle: %w", err)
+		return bundle.Fetched{}, fmt.Errorf("the manifest describes no bundle: %w", err)
 	}
 	stalled.Reset(bundle.Idle)
 	body, err := from.Blobs().Fetch(ctx, layer)

@@ -76,7 +76,7 @@ func (h *handler) writeRefusal(w http.ResponseWriter, r *http.Request, refusal m
 
 const (
 	// maxStoredBytes bounds the stored events of all streams, in bytes, and
-	// maxSessionBytes those of one session. Events that a connection has yet to
+	// maxSessionBytes the events of one session. Events that a connection has yet to
 	// send are not included. Over a limit, an attached stream drops the events
 	// that its connection has sent.
 	maxStoredBytes  = 64 << 20
