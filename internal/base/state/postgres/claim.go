@@ -58,7 +58,7 @@ var errNotClaimed = errors.New("the claim is not running")
 
 func (s *store) Claim(ctx context.Context, owner state.Owner, nonce state.Nonce, expires time.Time) (state.Claim, error) {
 	for {
-		f, first, err := s.board(nonce, expires)
+		f, first, err := s.joinClaim(nonce, expires)
 		if err != nil {
 			return state.Claim{}, err
 		}
@@ -74,8 +74,8 @@ func (s *store) Claim(ctx context.Context, owner state.Owner, nonce state.Nonce,
 	}
 }
 
-// board returns the flight of a nonce. first is true if the caller must decide it.
-func (s *store) board(nonce state.Nonce, expires time.Time) (f *flight, first bool, err error) {
+// joinClaim returns the flight of a nonce. first is true if the caller must decide it.
+func (s *store) joinClaim(nonce state.Nonce, expires time.Time) (f *flight, first bool, err error) {
 	now := s.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,11 +146,11 @@ func (s *store) decide(f *flight, owner state.Owner, nonce state.Nonce, expires 
 		return true
 	case elsewhere:
 		f.phase = remote
-		s.kickLocked()
+		s.requestPollLocked()
 		return false
 	}
 	delete(s.flights, nonce)
-	f.end(s.past(outcome, r.ID, answer))
+	f.end(s.endedClaim(outcome, r.ID, answer))
 	return false
 }
 
@@ -174,8 +174,8 @@ func (s *store) tryClaim(r state.Record) (outcome int, me replica, answer []byte
 	return outcome, me, answer, err
 }
 
-// past returns a claim that is not running.
-func (s *store) past(phase int, id string, answer []byte) (state.Claim, error) {
+// endedClaim returns a claim that is not running.
+func (s *store) endedClaim(phase int, id string, answer []byte) (state.Claim, error) {
 	switch phase {
 	case answered:
 		data, err := s.cipher.open("answer", id, answer)
@@ -192,13 +192,13 @@ func (s *store) past(phase int, id string, answer []byte) (state.Claim, error) {
 }
 
 func (s *store) Finish(nonce state.Nonce, answer []byte) error {
-	return s.land(nonce, answered, answer)
+	return s.endClaim(nonce, answered, answer)
 }
 
-func (s *store) Lose(nonce state.Nonce) error { return s.land(nonce, lost, nil) }
+func (s *store) Lose(nonce state.Nonce) error { return s.endClaim(nonce, lost, nil) }
 
-// land ends a claim of this replica.
-func (s *store) land(nonce state.Nonce, phase int, answer []byte) error {
+// endClaim ends a claim of this replica.
+func (s *store) endClaim(nonce state.Nonce, phase int, answer []byte) error {
 	s.mu.Lock()
 	f := s.flights[nonce]
 	switch {
@@ -223,12 +223,12 @@ func (s *store) land(nonce state.Nonce, phase int, answer []byte) error {
 		return errors.Join(state.ErrClosed, err)
 	}
 	delete(s.flights, nonce)
-	room := (*state.FullError)(nil)
+	_, isFull := errors.AsType[*state.FullError](err)
 	switch {
 	case outcome == dead:
 		f.end(state.Claim{}, state.ErrLost)
 		return state.ErrPresumedDead
-	case err != nil && !errors.As(err, &room):
+	case err != nil && !isFull:
 		s.unsettled[nonce] = unsettled{f.replica, max(phase, notStored)}
 	}
 	if phase == lost {
@@ -281,13 +281,13 @@ func (s *store) settle() {
 		if err == nil {
 			delete(s.unsettled, nonce)
 		}
-		s.leave(nonce, err)
+		s.endFlight(nonce, err)
 		s.mu.Unlock()
 	}
 }
 
-// leave ends the flight of a nonce that this replica was not claiming; mu is held.
-func (s *store) leave(nonce state.Nonce, err error) {
+// endFlight ends the flight of a nonce that this replica was not claiming; mu is held.
+func (s *store) endFlight(nonce state.Nonce, err error) {
 	if f := s.flights[nonce]; f != nil {
 		delete(s.flights, nonce)
 		f.end(state.Claim{}, err)
@@ -354,7 +354,7 @@ func (s *store) release() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range unknown {
-		s.leave(state.Nonce(id), err)
+		s.endFlight(state.Nonce(id), err)
 	}
 	return err
 }

@@ -44,16 +44,16 @@ func (s *store) info(me replica) []byte {
 		return nil // cannot happen: it has strings, numbers and times
 	}
 	s.mu.Lock()
-	s.said = text
+	s.lastInfo = text
 	s.mu.Unlock()
 	return s.cipher.seal("replica", me.id, text)
 }
 
-// saidBefore is info as of the heartbeat before. Unlike info it may be called by any operation, whose caller
-// may hold what the description waits for.
-func (s *store) saidBefore(me replica) []byte {
+// sealedLastInfo is info as of the heartbeat before. Unlike info it may be called by any operation, whose
+// caller may hold what the description waits for.
+func (s *store) sealedLastInfo(me replica) []byte {
 	s.mu.Lock()
-	text := s.said
+	text := s.lastInfo
 	s.mu.Unlock()
 	if text == nil {
 		return nil
@@ -62,7 +62,7 @@ func (s *store) saidBefore(me replica) []byte {
 }
 
 func (s *store) Beat() error {
-	_, err := s.pulse()
+	_, err := s.sendBeat()
 	return err
 }
 

@@ -308,7 +308,7 @@ func (c *counter) add(r *request) error {
 	c.queue = append(c.queue, r)
 	if !c.sending {
 		c.sending = true
-		c.s.beside.Go(c.sendAll)
+		c.s.background.Go(c.sendAll)
 	}
 	return nil
 }
@@ -328,7 +328,7 @@ func (c *counter) sendAll() {
 		if b == nil {
 			return
 		}
-		c.settle(b, c.run(b))
+		c.complete(b, c.run(b))
 	}
 }
 
@@ -456,8 +456,8 @@ func (c *counter) assert(b *batch, conn *pgx.Conn, me replica) (keys [][]byte, r
 	return keys, running, left
 }
 
-// settle gives the results of a batch to its requests.
-func (c *counter) settle(b *batch, err error) {
+// complete gives the results of a batch to its requests.
+func (c *counter) complete(b *batch, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failing = err != nil

@@ -82,7 +82,7 @@ func (s *store) Receive(fn func(state.Message)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.receivers = append(s.receivers, fn)
-	s.kickLocked()
+	s.requestPollLocked()
 }
 
 // firstMessage notes the newest message: those before are of no use for a store that is opened now.
@@ -142,7 +142,7 @@ func (s *store) pollMessages() {
 		}
 	}
 	if len(found) == messageBatch {
-		s.kick() // after a look at claims and tasks
+		s.requestPoll() // after a look at claims and tasks
 	}
 }
 

@@ -291,12 +291,12 @@ func (s *store) register() error {
 	}
 	made := replica{id: rand.Text()}
 	column, value, args := "", "", []any{made.id, host}
-	if info := s.saidBefore(made); info != nil {
+	if info := s.sealedLastInfo(made); info != nil {
 		column, value, args = ", info", ", $3", append(args, info)
 	}
 	var now int64
 	sent := time.Now()
-	err = s.doWithin(s.vital, opTimeout, func(ctx context.Context, c *pgxpool.Conn) error {
+	err = s.doWithin(s.beatPool, opTimeout, func(ctx context.Context, c *pgxpool.Conn) error {
 		return c.QueryRow(ctx, s.q(`INSERT INTO {s}.replicas (id, host, beat`+column+`) VALUES ($1, $2, {s}.clock_1(NULL)`+value+`) ON CONFLICT (id) DO UPDATE SET beat = {s}.clock_1(NULL)
 			RETURNING fence, beat`), args...).Scan(&made.fence, &now)
 	})

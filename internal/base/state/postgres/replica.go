@@ -25,7 +25,7 @@ func (s *store) beatAlways() {
 			return
 		case <-ticker.C:
 		}
-		stale, err := s.pulse()
+		stale, err := s.sendBeat()
 		if err == nil {
 			select {
 			case s.repairs <- stale:
@@ -75,16 +75,16 @@ func (s *store) repair(stale bool) (err error) {
 
 // beat sends one heartbeat, and does what is due after it.
 func (s *store) beat() error {
-	stale, err := s.pulse()
+	stale, err := s.sendBeat()
 	if err != nil {
 		return err
 	}
 	return s.repair(stale)
 }
 
-// pulse sends one heartbeat, over a connection for it alone: a busy replica is not dead. stale is true if
+// sendBeat sends one heartbeat, over a connection for it alone: a busy replica is not dead. stale is true if
 // others are to be removed.
-func (s *store) pulse() (stale bool, err error) {
+func (s *store) sendBeat() (stale bool, err error) {
 	me, err := s.replica()
 	if err != nil {
 		return false, err
@@ -93,7 +93,7 @@ func (s *store) pulse() (stale bool, err error) {
 	var now int64
 	info := s.info(me)
 	sent := time.Now()
-	err = s.doWithin(s.vital, beatTimeout, func(ctx context.Context, c *pgxpool.Conn) error {
+	err = s.doWithin(s.beatPool, beatTimeout, func(ctx context.Context, c *pgxpool.Conn) error {
 		return c.QueryRow(ctx, s.q(`WITH mine AS (UPDATE {s}.replicas SET beat = {s}.clock_1(NULL), info = coalesce($3, info) WHERE id = $1 AND fence = $2 RETURNING 1),
 			t AS (SELECT {s}.clock_1(NULL) AS now)
 			SELECT EXISTS (SELECT 1 FROM mine), EXISTS (SELECT 1 FROM {s}.replicas, t WHERE id <> $1 AND beat < t.now - 10000), now FROM t`),
@@ -215,7 +215,7 @@ func (s *store) removeDeadIn(ctx context.Context, c *pgx.Conn, one string) error
 	if one == "" {
 		s.options.Logger.Warn("presume replica dead", slog.Int("count", len(removed)))
 	}
-	s.kick()
+	s.requestPoll()
 	return nil
 }
 
@@ -307,13 +307,13 @@ func (s *store) listen() error {
 	if _, err := c.Exec(ctx, "LISTEN "+pgx.Identifier{s.channel}.Sanitize()); err != nil {
 		return err
 	}
-	s.kick() // for what was missed
+	s.requestPoll() // for what was missed
 	for {
 		ctx, cancel := context.WithTimeout(s.ctx, quiet)
 		n, err := c.WaitForNotification(ctx)
 		cancel()
 		if err == nil {
-			s.hear(n.Payload)
+			s.handleNotification(n.Payload)
 			continue
 		}
 		if s.ctx.Err() != nil || c.IsClosed() {
@@ -328,9 +328,9 @@ func (s *store) listen() error {
 	}
 }
 
-// hear handles a notification: the id of a replica, "claim", "task" or "message", and the nonce, the task
-// or the number.
-func (s *store) hear(payload string) {
+// handleNotification handles a notification: the id of a replica, "claim", "task" or "message", and the
+// nonce, the task or the number.
+func (s *store) handleNotification(payload string) {
 	words := strings.SplitN(payload, " ", 3)
 	if len(words) != 3 {
 		return
@@ -341,20 +341,20 @@ func (s *store) hear(payload string) {
 		return
 	}
 	if words[1] == "claim" || words[1] == "message" || s.watches[words[2]] != nil {
-		s.kickLocked()
+		s.requestPollLocked()
 	}
 }
 
-// kick makes pollAlways look at once.
-func (s *store) kick() {
+// requestPoll makes pollAlways look at once.
+func (s *store) requestPoll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.kickLocked()
+	s.requestPollLocked()
 }
 
-func (s *store) kickLocked() {
+func (s *store) requestPollLocked() {
 	select {
-	case s.kicks <- struct{}{}:
+	case s.pollRequests <- struct{}{}:
 	default: // one look covers both
 	}
 }
@@ -372,7 +372,7 @@ func (s *store) pollAlways() {
 			if s.hooks.noPoll {
 				continue
 			}
-		case <-s.kicks:
+		case <-s.pollRequests:
 		}
 		s.pollClaims()
 		s.pollTasks()
@@ -422,10 +422,10 @@ func (s *store) pollClaims() {
 		case f == nil || s.flights[nonce] != f || r.Phase != nil && *r.Phase == claimed:
 		case r.Phase == nil: // expired, or released
 			f.again = true
-			s.leave(nonce, nil)
+			s.endFlight(nonce, nil)
 		default:
 			delete(s.flights, nonce)
-			f.end(s.past(int(*r.Phase), string(r.Nonce), r.Answer))
+			f.end(s.endedClaim(int(*r.Phase), string(r.Nonce), r.Answer))
 		}
 	}
 }

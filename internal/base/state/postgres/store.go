@@ -27,23 +27,23 @@ type replica struct {
 // store is a [state.Store].
 type store struct {
 	// Fixed at creation.
-	pool    *pgxpool.Pool
-	vital   *pgxpool.Pool // one connection, for heartbeats
-	counter *counter
-	config  *pgx.ConnConfig
-	address string
-	schema  string
-	quoted  string
-	channel string
-	options state.Options
-	cipher  *atRest
-	hooks   hooks
+	pool     *pgxpool.Pool
+	beatPool *pgxpool.Pool // one connection, for heartbeats
+	counter  *counter
+	config   *pgx.ConnConfig
+	address  string
+	schema   string
+	quoted   string
+	channel  string
+	options  state.Options
+	cipher   *atRest
+	hooks    hooks
 	// ctx ends when the store is closed, and with it all operations.
-	ctx     context.Context
-	cancel  context.CancelFunc
-	beside  sync.WaitGroup
-	kicks   chan struct{}
-	repairs chan bool
+	ctx          context.Context
+	cancel       context.CancelFunc
+	background   sync.WaitGroup
+	pollRequests chan struct{}
+	repairs      chan bool
 	// turns bound the connections that wait for the same row to one of this replica.
 	turns [64]chan struct{}
 	seed  maphash.Seed
@@ -70,8 +70,8 @@ type store struct {
 	watches   map[string]*watch
 	receivers []func(state.Message)
 	// about returns what this replica says about itself; nil says nothing.
-	about func() state.ReplicaInfo
-	said  []byte // the JSON of what it returned last
+	about    func() state.ReplicaInfo
+	lastInfo []byte // the JSON of what it returned last
 	// resultsAgain is the time of the next attempt after a failed one for a result.
 	resultsAgain time.Time
 
@@ -81,7 +81,7 @@ type store struct {
 func newStore(config *pgxpool.Config, schema string, o state.Options, h hooks) *store {
 	s := &store{
 		config: config.ConnConfig, address: address(config.ConnConfig), schema: schema, quoted: pgx.Identifier{schema}.Sanitize(), channel: "mcpd_state_" + schema,
-		options: o, hooks: h, kicks: make(chan struct{}, 1), repairs: make(chan bool, 1), seed: maphash.MakeSeed(), former: map[string]bool{}, beaten: time.Now(),
+		options: o, hooks: h, pollRequests: make(chan struct{}, 1), repairs: make(chan bool, 1), seed: maphash.MakeSeed(), former: map[string]bool{}, beaten: time.Now(),
 		flights: map[state.Nonce]*flight{}, unsettled: map[state.Nonce]unsettled{}, unstarted: map[string]replica{}, watches: map[string]*watch{},
 	}
 	for i := range s.turns {
@@ -94,7 +94,7 @@ func newStore(config *pgxpool.Config, schema string, o state.Options, h hooks) *
 	// A table without statistics may seem small. The plans of count_1 are kept while it grows.
 	count.ConnConfig.RuntimeParams["enable_seqscan"], count.ConnConfig.RuntimeParams["jit"] = "off", "off"
 	s.counter = newCounter(s)
-	for pool, c := range map[**pgxpool.Pool]*pgxpool.Config{&s.pool: config, &s.vital: one, &s.counter.pool: count} {
+	for pool, c := range map[**pgxpool.Pool]*pgxpool.Config{&s.pool: config, &s.beatPool: one, &s.counter.pool: count} {
 		var err error
 		if *pool, err = pgxpool.NewWithConfig(s.ctx, c); err != nil {
 			panic("state: a parsed configuration is refused: " + err.Error())
@@ -105,19 +105,19 @@ func newStore(config *pgxpool.Config, schema string, o state.Options, h hooks) *
 
 func (s *store) closePools() {
 	s.pool.Close()
-	s.vital.Close()
+	s.beatPool.Close()
 	s.counter.pool.Close()
 }
 
 // run starts the goroutines beside the methods. Close waits for them.
 func (s *store) run() {
 	if !s.hooks.noListen {
-		s.beside.Go(s.listenAlways)
+		s.background.Go(s.listenAlways)
 	}
-	s.beside.Go(s.pollAlways)
+	s.background.Go(s.pollAlways)
 	if !s.hooks.frozen {
-		s.beside.Go(s.beatAlways)
-		s.beside.Go(s.repairAlways)
+		s.background.Go(s.beatAlways)
+		s.background.Go(s.repairAlways)
 	}
 }
 
@@ -242,7 +242,7 @@ func (s *store) fullError(k state.Kind, soonest *int64) error {
 // withRoom runs an operation again after expired records were removed, if it found no room.
 func (s *store) withRoom(k state.Kind, op func(final bool) error) error {
 	err := op(false)
-	if room := (*state.FullError)(nil); !errors.As(err, &room) {
+	if _, isFull := errors.AsType[*state.FullError](err); !isFull {
 		return err
 	}
 	if _, err := s.sweepKind(k, nil); err != nil {
@@ -346,7 +346,7 @@ func (s *store) sweepRecords() error {
 	if err == nil {
 		err = s.counter.sweep()
 	}
-	s.kick()
+	s.requestPoll()
 	return err
 }
 
@@ -380,7 +380,7 @@ func (s *store) Close() error {
 	me := s.me
 	s.mu.Unlock()
 	s.cancel()
-	s.beside.Wait()
+	s.background.Wait()
 	defer s.closePools()
 	ctx, cancel := context.WithTimeout(context.Background(), opTimeout)
 	defer cancel()

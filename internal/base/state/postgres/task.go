@@ -278,7 +278,7 @@ func (s *store) failOne(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.unstarted, id)
-	s.kickLocked()
+	s.requestPollLocked()
 	return nil
 }
 
