@@ -68,7 +68,7 @@ type counter struct {
 	// numbers of this replica again.
 	conn *pgx.Conn
 	me   replica
-	// resetUntil is the time until when each heartbeat does.
+	// Until resetUntil, each heartbeat writes all numbers again.
 	resetUntil time.Time
 	secret     []byte
 }

@@ -35,7 +35,7 @@ func (s *store) beatAlways() {
 		s.mu.Lock()
 		was := s.failure != nil
 		if s.failure = err; s.ctx.Err() != nil {
-			s.failure = nil // the store is closed, which says nothing of the database
+			s.failure = nil // Close caused the error, and not the database
 		}
 		is := s.failure != nil
 		s.mu.Unlock()
