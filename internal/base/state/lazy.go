@@ -77,7 +77,7 @@ type Lazy struct {
 
 	shared   atomic.Pointer[bool]               // whether the open store is in a database
 	fleet    atomic.Pointer[Fleet]              // the open store, if it is in a database
-	results  atomic.Pointer[Results]            // the same
+	results  atomic.Pointer[Results]            // the open store, if it is in a database
 	about    atomic.Pointer[func() ReplicaInfo] // see Describe
 	endpoint atomic.Pointer[Endpoint]           // see Announce
 }
