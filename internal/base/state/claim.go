@@ -71,7 +71,7 @@ func (s *store) claim(owner Owner, id string, expires int64) (*flight, Claim, er
 		return running, Claim{}, nil
 	}
 	if e, known := s.ledgers[ClaimKind].entries[id]; known {
-		c, err := s.past(e)
+		c, err := s.endedClaim(e)
 		return nil, c, err
 	}
 	e := Entry{Kind: ClaimKind, ID: id, Owner: owner.Key(), Phase: claimed, Expires: expires}
@@ -82,8 +82,8 @@ func (s *store) claim(owner Owner, id string, expires int64) (*flight, Claim, er
 	return nil, Claim{Won: true}, nil
 }
 
-// past returns a claim that is not running; mu is held.
-func (s *store) past(e Entry) (Claim, error) {
+// endedClaim returns a claim that is not running; mu is held.
+func (s *store) endedClaim(e Entry) (Claim, error) {
 	switch e.Phase {
 	case answered:
 		data, err := s.read(e)
@@ -95,7 +95,7 @@ func (s *store) past(e Entry) (Claim, error) {
 }
 
 func (s *store) Finish(nonce Nonce, answer []byte) error {
-	unlock, f, err := s.land(nonce)
+	unlock, f, err := s.removeFlight(nonce)
 	if err != nil {
 		return err
 	}
@@ -113,7 +113,7 @@ func (s *store) Finish(nonce Nonce, answer []byte) error {
 }
 
 func (s *store) Lose(nonce Nonce) error {
-	unlock, f, err := s.land(nonce)
+	unlock, f, err := s.removeFlight(nonce)
 	if err != nil {
 		return err
 	}
@@ -125,8 +125,8 @@ func (s *store) Lose(nonce Nonce) error {
 // errNotClaimed is the error for a claim that was not won or has already ended.
 var errNotClaimed = errors.New("the claim is not running")
 
-// land locks the store and removes a flight from the running ones.
-func (s *store) land(nonce Nonce) (unlock func(), f *flight, err error) {
+// removeFlight locks the store and removes a flight from the running ones.
+func (s *store) removeFlight(nonce Nonce) (unlock func(), f *flight, err error) {
 	unlock, err = s.open()
 	if err != nil {
 		return nil, nil, err
