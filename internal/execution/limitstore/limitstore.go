@@ -62,7 +62,7 @@ type Options struct {
 
 // New returns the limit store of a server.
 func New(o Options) (ratelimit.Store, error) {
-	s := &externalStore{memory: ratelimit.NewMemory(o.Now), prefix: rand.Text() + "-", slots: make(chan struct{}, maxInFlight), metrics: o.Metrics, logger: o.Logger, usage: usageCache{now: o.Now}}
+	s := &combinedStore{memory: ratelimit.NewMemory(o.Now), prefix: rand.Text() + "-", slots: make(chan struct{}, maxInFlight), metrics: o.Metrics, logger: o.Logger, usage: usageCache{now: o.Now}}
 	switch {
 	case o.Shared != nil:
 		limits, err := checked(*o.Shared)
@@ -95,20 +95,20 @@ func checked(limits call.SharedLimits) (*call.SharedLimits, error) {
 // Close waits until all calls of the shared store have ended, at most for the time of one call
 // and one release, and prevents further calls.
 func Close(ctx context.Context, limits ratelimit.Store) error {
-	count, ok := limits.(*externalStore)
+	s, ok := limits.(*combinedStore)
 	if !ok {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*count.timeout())
+	ctx, cancel := context.WithTimeout(ctx, 2*s.timeout())
 	defer cancel()
 	for range maxInFlight {
 		select {
-		case count.slots <- struct{}{}:
+		case s.slots <- struct{}{}:
 			continue // even if ctx has ended: an idle store is not slow
 		default:
 		}
 		select {
-		case count.slots <- struct{}{}:
+		case s.slots <- struct{}{}:
 		case <-ctx.Done():
 			return fmt.Errorf("close limit store: %w", ctx.Err())
 		}
@@ -116,12 +116,12 @@ func Close(ctx context.Context, limits ratelimit.Store) error {
 	return nil
 }
 
-// externalStore charges limits to a shared store, and local limits to memory.
-type externalStore struct {
+// combinedStore charges limits to a shared store, and local limits to memory.
+type combinedStore struct {
 	// Fixed at creation.
 	states  *state.Lazy // nil with a store of the program
 	memory  *ratelimit.Memory
-	prefix  string // prefix of lease names
+	prefix  string // prefix of the names of places
 	metrics observe.Metrics
 	logger  *slog.Logger
 
@@ -141,8 +141,8 @@ type sharing interface {
 	SharedLimits() (*call.SharedLimits, error)
 }
 
-// open sets limits to the limits of the state store.
-func (s *externalStore) open() error {
+// open sets limits to those of the state store.
+func (s *combinedStore) open() error {
 	store, err := s.states.Open()
 	if err != nil {
 		return err
@@ -161,7 +161,7 @@ func (s *externalStore) open() error {
 	return err
 }
 
-func (s *externalStore) timeout() time.Duration {
+func (s *combinedStore) timeout() time.Duration {
 	if limits := s.limits.Load(); limits != nil {
 		return limits.Timeout
 	}
@@ -171,7 +171,7 @@ func (s *externalStore) timeout() time.Duration {
 // Take implements [ratelimit.Store]. The shared store comes last: a local rejection costs it
 // nothing, and local charges can be released after its rejection. If it fails, limits that fail open
 // are charged to memory.
-func (s *externalStore) Take(ctx context.Context, charges []ratelimit.Charge) (*ratelimit.Rejection, error) {
+func (s *combinedStore) Take(ctx context.Context, charges []ratelimit.Charge) (*ratelimit.Rejection, error) {
 	if s.limits.Load() == nil && !s.states.Shared() {
 		return s.memory.Take(ctx, charges)
 	}
@@ -191,7 +191,7 @@ func (s *externalStore) Take(ctx context.Context, charges []ratelimit.Charge) (*
 
 // failed decides a call that the shared store cannot count. Memory counts it if all its limits fail
 // open.
-func (s *externalStore) failed(ctx context.Context, shared []ratelimit.Charge, err error) (*ratelimit.Rejection, error) {
+func (s *combinedStore) failed(ctx context.Context, shared []ratelimit.Charge, err error) (*ratelimit.Rejection, error) {
 	if !s.failing.Swap(true) {
 		s.logger.Warn("reach limit store", slog.String("error", err.Error()))
 	}
@@ -206,31 +206,31 @@ func (s *externalStore) failed(ctx context.Context, shared []ratelimit.Charge, e
 		return nil, err
 	}
 	for i := range shared {
-		shared[i].Lease = 0
+		shared[i].Place = 0
 	}
 	return s.memory.Take(ctx, shared)
 }
 
 // Release implements [ratelimit.Store]. It waits for the store, so that the next call finds the
 // freed place.
-func (s *externalStore) Release(charges []ratelimit.Charge) {
-	shared, local := split(charges, func(c *ratelimit.Charge) bool { return c.Lease != 0 })
+func (s *combinedStore) Release(charges []ratelimit.Charge) {
+	shared, local := split(charges, func(c *ratelimit.Charge) bool { return c.Place != 0 })
 	s.memory.Release(local)
 	if len(shared) == 0 {
 		return
 	}
 	limits := s.limits.Load()
 	charged, _ := s.storeCharges(limits, shared)
-	if leased := leases(charged); len(leased) > 0 {
-		s.releaseLeases(limits, leased)
+	if placed := withPlaces(charged); len(placed) > 0 {
+		s.releasePlaces(limits, placed)
 	}
 }
 
 // SetLimits implements [ratelimit.Store]. A shared store expires its own counters.
-func (s *externalStore) SetLimits(limits []*ratelimit.Limit) { s.memory.SetLimits(limits) }
+func (s *combinedStore) SetLimits(limits []*ratelimit.Limit) { s.memory.SetLimits(limits) }
 
 // Usage implements [ratelimit.Store].
-func (s *externalStore) Usage(limits []*ratelimit.Limit, n int, known func(*ratelimit.Limit) iter.Seq[string]) []ratelimit.Usage {
+func (s *combinedStore) Usage(limits []*ratelimit.Limit, n int, known func(*ratelimit.Limit) iter.Seq[string]) []ratelimit.Usage {
 	usages := make([]ratelimit.Usage, len(limits))
 	var shared []*ratelimit.Limit
 	var at []int // the positions of shared
@@ -262,7 +262,7 @@ func split(charges []ratelimit.Charge, isShared func(*ratelimit.Charge) bool) (s
 	return charges[:n], charges[n:]
 }
 
-func (s *externalStore) takeShared(ctx context.Context, shared []ratelimit.Charge) (*ratelimit.Rejection, error) {
+func (s *combinedStore) takeShared(ctx context.Context, shared []ratelimit.Charge) (*ratelimit.Rejection, error) {
 	if len(shared) == 0 {
 		return nil, nil
 	}
@@ -275,7 +275,7 @@ func (s *externalStore) takeShared(ctx context.Context, shared []ratelimit.Charg
 	}
 	number := s.calls.Add(1)
 	for i := range shared {
-		shared[i].Lease = number
+		shared[i].Place = number
 	}
 	options := s.limits.Load()
 	charged, limits := s.storeCharges(options, shared)
@@ -283,11 +283,11 @@ func (s *externalStore) takeShared(ctx context.Context, shared []ratelimit.Charg
 		return nil, nil
 	}
 	var verdict call.LimitVerdict
-	leased := leases(charged)
+	placed := withPlaces(charged)
 	err := s.callStore(ctx, func(ctx context.Context) (err error) {
 		verdict, err = options.Store.Take(ctx, charged)
 		return err
-	}, func() { s.releaseUncertain(options, leased) })
+	}, func() { s.releaseUncertain(options, placed) })
 	if err != nil {
 		return nil, fmt.Errorf("limit store: %w", err)
 	}
@@ -309,7 +309,7 @@ func (s *externalStore) takeShared(ctx context.Context, shared []ratelimit.Charg
 
 // storeCharges returns the charges for the shared store, and their limits. A charge without a
 // rate and a concurrency is omitted.
-func (s *externalStore) storeCharges(options *call.SharedLimits, shared []ratelimit.Charge) (charged []call.LimitCharge, limits []*ratelimit.Limit) {
+func (s *combinedStore) storeCharges(options *call.SharedLimits, shared []ratelimit.Charge) (charged []call.LimitCharge, limits []*ratelimit.Limit) {
 	for i := range shared {
 		charge := &shared[i]
 		l := charge.Limit
@@ -321,7 +321,7 @@ func (s *externalStore) storeCharges(options *call.SharedLimits, shared []rateli
 			a.Calls, a.Per, a.Burst = l.Rate.Calls, l.Rate.Per, l.Burst
 		}
 		if l.Concurrency > 0 {
-			a.Place = s.prefix + strconv.FormatUint(charge.Lease, 36)
+			a.Place = s.prefix + strconv.FormatUint(charge.Place, 36)
 		}
 		charged, limits = append(charged, a), append(limits, l)
 	}
@@ -338,7 +338,7 @@ func keyOf(secret []byte, charge *ratelimit.Charge) string {
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }
 
-func leases(charged []call.LimitCharge) []call.LimitCharge {
+func withPlaces(charged []call.LimitCharge) []call.LimitCharge {
 	return slices.DeleteFunc(slices.Clone(charged), func(a call.LimitCharge) bool { return a.Place == "" })
 }
 
@@ -346,7 +346,7 @@ var errStoreTimeout = errors.New("the store did not respond in time")
 
 // callStore calls the shared store in a separate goroutine, as it may ignore its ctx, and waits
 // until ctx ends. After an error or a timeout, onUncertain runs before the goroutine ends.
-func (s *externalStore) callStore(ctx context.Context, fn func(context.Context) error, onUncertain func()) error {
+func (s *combinedStore) callStore(ctx context.Context, fn func(context.Context) error, onUncertain func()) error {
 	select {
 	case s.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -383,27 +383,27 @@ func recoverPanic(ctx context.Context, fn func(context.Context) error) (err erro
 	return fn(ctx)
 }
 
-func (s *externalStore) releaseLeases(options *call.SharedLimits, leased []call.LimitCharge) {
+func (s *combinedStore) releasePlaces(options *call.SharedLimits, placed []call.LimitCharge) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), options.Timeout, errStoreTimeout)
 	defer cancel()
-	if err := s.callStore(ctx, func(ctx context.Context) error { return options.Store.Release(ctx, leased) }, func() {}); err != nil {
+	if err := s.callStore(ctx, func(ctx context.Context) error { return options.Store.Release(ctx, placed) }, func() {}); err != nil {
 		s.logReleaseFailure(err)
 	}
 }
 
 // releaseUncertain releases places that the store may have taken, in the goroutine that called
 // Take.
-func (s *externalStore) releaseUncertain(options *call.SharedLimits, leased []call.LimitCharge) {
-	if len(leased) == 0 {
+func (s *combinedStore) releaseUncertain(options *call.SharedLimits, placed []call.LimitCharge) {
+	if len(placed) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), options.Timeout)
 	defer cancel()
-	if err := recoverPanic(ctx, func(ctx context.Context) error { return options.Store.Release(ctx, leased) }); err != nil {
+	if err := recoverPanic(ctx, func(ctx context.Context) error { return options.Store.Release(ctx, placed) }); err != nil {
 		s.logReleaseFailure(err)
 	}
 }
 
-func (s *externalStore) logReleaseFailure(err error) {
+func (s *combinedStore) logReleaseFailure(err error) {
 	s.logger.Warn("release rate limit lease", slog.String("error", err.Error()))
 }

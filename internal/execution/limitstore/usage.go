@@ -65,7 +65,7 @@ func (c *usageCache) recent(at time.Time) bool {
 }
 
 // sharedUsage returns how much of limits of the shared store is in use.
-func (s *externalStore) sharedUsage(limits []*ratelimit.Limit, n int, known func(*ratelimit.Limit) iter.Seq[string]) []ratelimit.Usage {
+func (s *combinedStore) sharedUsage(limits []*ratelimit.Limit, n int, known func(*ratelimit.Limit) iter.Seq[string]) []ratelimit.Usage {
 	c := &s.usage
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,7 +100,7 @@ func (s *externalStore) sharedUsage(limits []*ratelimit.Limit, n int, known func
 }
 
 // readUsage reads how much of limits is in use; mu of the cache is held. It stops to wait after usageTimeout.
-func (s *externalStore) readUsage(limits []*ratelimit.Limit, n int, known func(*ratelimit.Limit) iter.Seq[string]) error {
+func (s *combinedStore) readUsage(limits []*ratelimit.Limit, n int, known func(*ratelimit.Limit) iter.Seq[string]) error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), usageTimeout, errStoreTimeout)
 	defer cancel()
 	if s.limits.Load() == nil {

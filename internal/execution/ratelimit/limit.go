@@ -95,8 +95,9 @@ type Charge struct {
 	// concurrency is charged.
 	RateCharged bool
 	MaxDuration time.Duration
-	// Lease is 0 in Memory. The Take of another store sets it, and its Release reads it.
-	Lease uint64
+	// Place is the number of the place that the call holds in a shared store: Take sets it, and Release
+	// reads it. It is 0 in Memory.
+	Place uint64
 
 	// counters and slot are the location of the key in Memory; slot may be the shared slot.
 	counters *counters
