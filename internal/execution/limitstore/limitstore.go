@@ -38,8 +38,8 @@ const (
 	maxInFlight = 1 << 10
 	// holdMargin is the time of a call beyond its timeout, for example for hooks.
 	holdMargin = 5 * time.Second
-	// usageTTL is the time for which the shared store is not asked again how much of a limit is in use, and
-	// usageTimeout the time for which it is waited for.
+	// usageTTL is the least time between two reads of the usage of a limit from the shared store, and
+	// usageTimeout bounds one read.
 	usageTTL     = 5 * time.Second
 	usageTimeout = 2 * time.Second
 	// maxRead bounds the limits whose counters the shared store reads for one answer.
