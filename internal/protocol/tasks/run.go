@@ -82,7 +82,7 @@ const (
 )
 
 // runLeg runs a leg of a task in the background. The caller has reserved it, and
-// holds the turn of the task, or nobody else knows the task.
+// holds the turn of the task, unless it has just created the task.
 func (t *Tasks) runLeg(ctx context.Context, l *leg) {
 	id := l.task.ID
 	ctx, end := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -362,7 +362,7 @@ func (t *Tasks) expireAt(store Store, s state.Task, timer *time.Timer) (changed 
 	}
 	t.mu.Unlock()
 	if current {
-		_, changed, _ = t.expire(store, s) // who reads the task tries again
+		_, changed, _ = t.expire(store, s) // the next read of the task tries again
 	}
 	return changed
 }

@@ -169,7 +169,7 @@ func (t *Tasks) WatchTasks(fn func(id string)) (stop func()) {
 // notify tells the watchers that this server has changed a task. The caller must
 // not hold mu.
 func (t *Tasks) notify(id string) {
-	if !t.followers.has(id) { // which does it
+	if !t.followers.has(id) { // its follower calls the watchers
 		t.callWatchers(id)
 	}
 }
