@@ -28,7 +28,7 @@ type UserTokens struct {
 	renewing [renewShards]chan struct{} // each holds a token during a renewal
 
 	looking chan struct{}           // holds a token for each state that is looked up
-	sharing [renewShards]sync.Mutex // see order; locked before mu
+	sharing [renewShards]sync.Mutex // see mutexOf; locked before mu
 	storeMu sync.Mutex              // held while the vault and the cache change together; locked before sharing and mu
 
 	mu             sync.Mutex

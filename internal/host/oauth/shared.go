@@ -141,9 +141,9 @@ func (s *sharedAuthorization) fail(err error, now time.Time) {
 	}
 }
 
-// local returns the copy of a stored authorization for this replica. The store decides when it
+// localCopy returns the copy of a stored authorization for this replica. The store decides when it
 // expires; the copy has the time of its removal from memory.
-func (u *UserTokens) local(s *sharedAuthorization, locator string) *authorization {
+func (u *UserTokens) localCopy(s *sharedAuthorization, locator string) *authorization {
 	v := &authorization{
 		caller: Caller{User: s.User, DisplayName: s.DisplayName}, verifier: s.Verifier, page: s.Page, state: [sha256.Size]byte(s.State), locator: locator,
 		expires: u.broker.options.Now().Add(authorizationTimeout), stage: s.Stage, progress: make(chan struct{}), err: s.Failure.err(),
@@ -165,21 +165,21 @@ func (u *UserTokens) shared() (Authorizations, error) {
 	return vault.Authorizations()
 }
 
-// order orders the accesses of this replica to one locator, so that its copy is never older than
-// one that it has read.
-func (u *UserTokens) order(locator string) *sync.Mutex { return &u.sharing[shardOf(locator)] }
+// mutexOf returns the mutex that orders the accesses of this replica to one locator, so that its copy
+// is never older than one that it has read.
+func (u *UserTokens) mutexOf(locator string) *sync.Mutex { return &u.sharing[shardOf(locator)] }
 
 // sync reads the authorization of a locator into memory. It returns nil if there is none.
 func (u *UserTokens) sync(all Authorizations, locator string) (*sharedAuthorization, error) {
-	turn := u.order(locator)
-	turn.Lock()
-	defer turn.Unlock()
+	locatorMu := u.mutexOf(locator)
+	locatorMu.Lock()
+	defer locatorMu.Unlock()
 	value, err := all.Get(locator)
 	if err != nil {
 		return nil, err
 	}
 	s := parseShared(value)
-	u.adopt(locator, s)
+	u.updateCopy(locator, s)
 	return s, nil
 }
 
@@ -187,9 +187,9 @@ func (u *UserTokens) sync(all Authorizations, locator string) (*sharedAuthorizat
 // is none, and returns nil to remove it; its time Until must be set. If it returns
 // [errUnchanged], nothing changes.
 func (u *UserTokens) change(all Authorizations, locator string, change func(s *sharedAuthorization, now time.Time) (*sharedAuthorization, error)) error {
-	turn := u.order(locator)
-	turn.Lock()
-	defer turn.Unlock()
+	locatorMu := u.mutexOf(locator)
+	locatorMu.Lock()
+	defer locatorMu.Unlock()
 	var user string
 	var made *sharedAuthorization
 	err := all.Change(locator, func(old []byte, now time.Time) ([]byte, time.Time, error) {
@@ -209,19 +209,19 @@ func (u *UserTokens) change(all Authorizations, locator string, change func(s *s
 		return err
 	}
 	if err == nil {
-		u.adopt(locator, made)
+		u.updateCopy(locator, made)
 	}
 	all.Changed(user) // after an error, too, as the change may have happened
 	return err
 }
 
-// adopt makes the copy of this replica equal to what is stored.
-func (u *UserTokens) adopt(locator string, s *sharedAuthorization) {
+// updateCopy makes the copy of this replica equal to what is stored.
+func (u *UserTokens) updateCopy(locator string, s *sharedAuthorization) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	var current *authorization
 	if s != nil {
-		current = u.local(s, locator)
+		current = u.localCopy(s, locator)
 	}
 	for state, v := range u.authorizations {
 		switch {

@@ -97,7 +97,7 @@ func (u *UserTokens) takeShared(all Authorizations, text string) (*authorization
 			return nil, errUnchanged
 		}
 		s.Stage, s.Until = stageReturned, now.Add(leaseTimeout)
-		v = u.local(s, locator)
+		v = u.localCopy(s, locator)
 		return s, nil
 	})
 	switch {
