@@ -32,7 +32,7 @@ func (o *Options) sharedResults(h *cachedHandler, granted grant.Set) *sharedResu
 	return &sharedResults{o.SharedResults, o.Now, o.Server.Version}
 }
 
-// sharedResult is the place of one result. Nil is a place that is empty.
+// sharedResult is the place of one result in the shared store. A nil place has no result and stores none.
 type sharedResult struct {
 	*sharedResults
 	results state.Results
