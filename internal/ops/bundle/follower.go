@@ -394,9 +394,10 @@ func (f *Follower) consider(ctx context.Context, got Fetched, trust *Trust, acti
 	if b.Digest == f.floor.Digest { // it was active, and may only be damaged in the directory
 		now = m.Created
 	}
+	// A rollout holds back updates only: a server without an active bundle takes any.
 	if f.active != nil && b.Digest != f.floor.Digest && !m.Selects(f.options.ID, f.labels()) {
 		f.setPending(m, got.Tag)
-		return false, nil // an appliance without a bundle takes each
+		return false, nil
 	}
 	if err := m.Usable(f.options.Version, now); err != nil {
 		return true, coded{CodeUnusable, fmt.Errorf("refuse bundle %d: %w", m.Serial, err)}
