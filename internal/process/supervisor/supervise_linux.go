@@ -38,7 +38,7 @@ func Main(in io.Reader) error {
 	runtime.LockOSThread()
 	syscall.CloseOnExec(reportDescriptor)
 	syscall.CloseOnExec(inputDescriptor)
-	reports := os.NewFile(reportDescriptor, "answers")
+	reports := os.NewFile(reportDescriptor, "report")
 	r, err := supervise(in)
 	if err != nil {
 		r = report{Error: err.Error()}
