@@ -64,14 +64,14 @@ type frame struct {
 	content []byte
 }
 
-func newExecution(c scripting.Call, h scripting.Host, l *queue, passedByAll *atomic.Int64) (*execution, error) {
+func newExecution(c scripting.Call, h scripting.Host, q *queue, totalBytes *atomic.Int64) (*execution, error) {
 	if c.Journal == nil {
 		c.Journal = scripting.NewJournal()
 	}
 	if c.Start.IsZero() {
 		c.Start = time.Now()
 	}
-	x := &execution{call: c, host: h, queue: l, hostCalls: hostCalls{parent: lazyctx.WithCancel(context.Background()), totalBytes: passedByAll}}
+	x := &execution{call: c, host: h, queue: q, hostCalls: hostCalls{parent: lazyctx.WithCancel(context.Background()), totalBytes: totalBytes}}
 	if c.Journal.Len() > 0 {
 		journal, err := c.Journal.MarshalBinary()
 		if err != nil {

@@ -179,7 +179,7 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 	if c.Program == nil {
 		return scripting.Outcome{}, errors.New("run call: no program")
 	}
-	l, err := e.admission.admit(ctx, c, e.ratingOf(c.Program.Hash(), isOneShot(c.Program)), e.ticks.Load())
+	q, err := e.admission.admit(ctx, c, e.ratingOf(c.Program.Hash(), isOneShot(c.Program)), e.ticks.Load())
 	if err != nil {
 		if errors.Is(err, scripting.ErrOverloaded) {
 			e.updateCounts(func(n *scripting.Workers) { n.Refused++ })
@@ -189,9 +189,9 @@ func (e *Executor) Run(ctx context.Context, c scripting.Call, h scripting.Host) 
 		}
 		return scripting.Outcome{}, fmt.Errorf("run %q: %w", c.Program.Name(), err)
 	}
-	x, err := newExecution(c, h, l, &e.pendingBytes)
+	x, err := newExecution(c, h, q, &e.pendingBytes)
 	if err != nil {
-		l.finish()
+		q.finish()
 		return scripting.Outcome{}, err
 	}
 	defer func() {

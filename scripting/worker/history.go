@@ -68,9 +68,9 @@ func (h *history) update(program [32]byte, observed rating) {
 // rate returns the rating of a program by one attempt of a call. The program stays unrated if the
 // process exited while the call waited for its host or had hardly started, if other calls may be
 // the cause, or if the client canceled the call and the script stopped.
-func (x *execution) rate(look int64, out scripting.Outcome, dead *exitError, err error) rating {
+func (x *execution) rate(tick int64, out scripting.Outcome, dead *exitError, err error) rating {
 	since := x.runningSince.Load()
-	held := since != 0 && look-since >= stuckTicks
+	held := since != 0 && tick-since >= stuckTicks
 	switch {
 	case err != nil, dead != nil && dead.notStarted:
 		return unrated
@@ -101,8 +101,8 @@ func (x *execution) rate(look int64, out scripting.Outcome, dead *exitError, err
 const (
 	// offenseTicks is how many ticks an offense counts.
 	offenseTicks = int64(10 * time.Second / tickInterval)
-	// maxOffences limits the programs that are remembered for one owner.
-	maxOffences = 256
+	// maxOffenses limits the programs that are remembered for one owner.
+	maxOffenses = 256
 )
 
 // offenses are the programs with calls of an owner that recently cost a process or exceeded a
@@ -116,28 +116,28 @@ type offenses struct {
 }
 
 // isRecent reports whether an offense counts at a tick.
-func (o *offenses) isRecent(look int64) bool { return look < o.last.Load() }
+func (o *offenses) isRecent(tick int64) bool { return tick < o.last.Load() }
 
-func (o *offenses) has(program [32]byte, look int64) bool {
-	if !o.isRecent(look) {
+func (o *offenses) has(program [32]byte, tick int64) bool {
+	if !o.isRecent(tick) {
 		return false
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return look < o.until[program]
+	return tick < o.until[program]
 }
 
-func (o *offenses) add(program [32]byte, look int64) {
+func (o *offenses) add(program [32]byte, tick int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.last.Store(look + offenseTicks)
+	o.last.Store(tick + offenseTicks)
 	if o.until == nil {
 		o.until = map[[32]byte]int64{}
 	}
-	if len(o.until) >= maxOffences {
-		maps.DeleteFunc(o.until, func(_ [32]byte, until int64) bool { return until <= look })
+	if len(o.until) >= maxOffenses {
+		maps.DeleteFunc(o.until, func(_ [32]byte, until int64) bool { return until <= tick })
 	}
-	if _, known := o.until[program]; known || len(o.until) < maxOffences {
-		o.until[program] = look + offenseTicks
+	if _, known := o.until[program]; known || len(o.until) < maxOffenses {
+		o.until[program] = tick + offenseTicks
 	}
 }

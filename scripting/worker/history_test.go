@@ -177,11 +177,11 @@ func TestRating_byOutcome(t *testing.T) {
 		if !test.waits {
 			x.runningSince.Store(10)
 		}
-		look := int64(10)
+		tick := int64(10)
 		if test.held {
-			look += stuckTicks
+			tick += stuckTicks
 		}
-		if got := x.rate(look, test.out, test.dead, test.err); got != test.want {
+		if got := x.rate(tick, test.out, test.dead, test.err); got != test.want {
 			t.Errorf("%s: %d, want %d", name, got, test.want)
 		}
 	}
@@ -212,9 +212,9 @@ func TestHistory_limit(t *testing.T) {
 	}
 }
 
-// TestOffences_perOwner: after an offense the program is not trusted for the owner, until the
+// TestOffenses_perOwner: after an offense the program is not trusted for the owner, until the
 // offense expires.
-func TestOffences_perOwner(t *testing.T) {
+func TestOffenses_perOwner(t *testing.T) {
 	e := executor(t, Options{})
 	stopTicks(e)
 	p := program(t, "if (input.ends) return 1; return 'x'.repeat(1e7)")
@@ -230,7 +230,7 @@ func TestOffences_perOwner(t *testing.T) {
 		e.admission.mu.Unlock()
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		e.lookUp(&n)
+		e.setRating(&n)
 		return n.rating.isTrusted()
 	}
 	run(`{"ends":true}`)

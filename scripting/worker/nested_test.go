@@ -122,12 +122,12 @@ func TestNested_oneQueuedPerTree(t *testing.T) {
 }
 
 // awaitQueued waits until many calls wait.
-func awaitQueued(l *queue, many int) {
+func awaitQueued(q *queue, many int) {
 	for waiting := 0; waiting < many; {
 		runtime.Gosched()
-		l.admission.mu.Lock()
-		waiting = len(l.waiting)
-		l.admission.mu.Unlock()
+		q.admission.mu.Lock()
+		waiting = len(q.waiting)
+		q.admission.mu.Unlock()
 	}
 }
 

@@ -23,13 +23,13 @@ type owner struct {
 }
 
 // owner returns the owner with an id. The caller holds mu.
-func (a *admission) owner(id uint64, look int64) *owner {
+func (a *admission) owner(id uint64, tick int64) *owner {
 	if o := a.owners[id]; o != nil {
 		return o
 	}
 	if len(a.owners) >= a.sweepAt {
 		for id, o := range a.owners {
-			if o.calls == 0 && !o.offenses.isRecent(look) {
+			if o.calls == 0 && !o.offenses.isRecent(tick) {
 				delete(a.owners, id)
 			}
 		}
@@ -55,9 +55,9 @@ func (o *owner) queueFor(r rating) *queue {
 
 // next returns the queue with capacity and the oldest waiting call; nil if there is none.
 func (o *owner) next() (next *queue) {
-	for _, l := range [...]*queue{&o.trusted, &o.others} {
-		if len(l.waiting) > 0 && l.hasCapacity() && (next == nil || l.waiting[0].since.Before(next.waiting[0].since)) {
-			next = l
+	for _, q := range [...]*queue{&o.trusted, &o.others} {
+		if len(q.waiting) > 0 && q.hasCapacity() && (next == nil || q.waiting[0].since.Before(next.waiting[0].since)) {
+			next = q
 		}
 	}
 	return next
@@ -107,11 +107,11 @@ func (o *owner) count(computing, waiting int) {
 func (o *owner) shedLast() bool {
 	var from *queue
 	last := -1
-	for _, l := range [...]*queue{&o.trusted, &o.others} {
-		for i, t := range slices.Backward(l.waiting) {
-			if !t.noShedding {
-				if from == nil || t.since.After(from.waiting[last].since) {
-					from, last = l, i
+	for _, q := range [...]*queue{&o.trusted, &o.others} {
+		for i, c := range slices.Backward(q.waiting) {
+			if !c.noShedding {
+				if from == nil || c.since.After(from.waiting[last].since) {
+					from, last = q, i
 				}
 				break
 			}

@@ -44,8 +44,8 @@ func (n *requirements) own(e *Executor) {
 }
 
 // admit starts a call of owner 0, of an unrated program.
-func (l *queue) admit(ctx context.Context, c scripting.Call) error {
-	_, err := l.admission.admit(ctx, c, unrated, 1)
+func (q *queue) admit(ctx context.Context, c scripting.Call) error {
+	_, err := q.admission.admit(ctx, c, unrated, 1)
 	return err
 }
 

@@ -57,7 +57,7 @@ func newAdmission(limit int, maxQueueTime time.Duration) *admission {
 
 // admit waits until the call may compute (see [queue.acquireLocked]), and returns its queue. The
 // caller must call [queue.finish] when the call ends.
-func (a *admission) admit(ctx context.Context, c scripting.Call, r rating, look int64) (*queue, error) {
+func (a *admission) admit(ctx context.Context, c scripting.Call, r rating, tick int64) (*queue, error) {
 	noShedding := c.NoShedding || c.Tree != nil
 	if c.Tree != nil {
 		done, err := c.Tree.Acquire(ctx)
@@ -67,19 +67,19 @@ func (a *admission) admit(ctx context.Context, c scripting.Call, r rating, look 
 		defer done()
 	}
 	a.mu.Lock()
-	o := a.owner(c.Owner, look)
-	if r.isTrusted() && o.offenses.has(c.Program.Hash(), look) {
+	o := a.owner(c.Owner, tick)
+	if r.isTrusted() && o.offenses.has(c.Program.Hash(), tick) {
 		r = misbehaved
 	}
 	o.calls++
-	l := o.queueFor(r)
-	if err := l.acquireLocked(ctx, noShedding); err != nil {
+	q := o.queueFor(r)
+	if err := q.acquireLocked(ctx, noShedding); err != nil {
 		a.mu.Lock()
 		o.calls--
 		a.mu.Unlock()
 		return nil, err
 	}
-	return l, nil
+	return q, nil
 }
 
 func (a *admission) running() int { return a.trusted.running + a.others.running }
@@ -92,8 +92,8 @@ func (a *admission) waitingCalls() int {
 
 // startWaiting starts waiting calls while there is capacity. The caller holds mu.
 func (a *admission) startWaiting() {
-	for l := a.next(); l != nil; l = a.next() {
-		l.startNext()
+	for q := a.next(); q != nil; q = a.next() {
+		q.startNext()
 	}
 }
 
@@ -103,9 +103,9 @@ func (a *admission) startWaiting() {
 func (a *admission) next() *queue {
 	var next *queue
 	for _, o := range a.waitingOwners {
-		l := o.next()
-		if l != nil && (next == nil || o.precedes(next.owner)) {
-			next = l
+		q := o.next()
+		if q != nil && (next == nil || o.precedes(next.owner)) {
+			next = q
 		}
 	}
 	return next
@@ -164,97 +164,97 @@ type queuedCall struct {
 }
 
 // latest returns the time at which a call is refused if it has not started: two thirds of its time.
-func (t queuedCall) latest() time.Time { return t.since.Add(t.remaining - t.remaining/3) }
+func (c queuedCall) latest() time.Time { return c.since.Add(c.remaining - c.remaining/3) }
 
 // acquireLocked starts a call, or waits for its turn. The caller must call [queue.release] when the
 // call waits or ends. The error is the error of ctx or, unless noShedding is set,
 // [scripting.ErrOverloaded]. The caller holds the mutex of the admission; acquireLocked unlocks it.
-func (l *queue) acquireLocked(ctx context.Context, noShedding bool) error {
-	if len(l.waiting) == 0 && l.hasCapacity() {
-		l.start()
-		l.admission.mu.Unlock()
+func (q *queue) acquireLocked(ctx context.Context, noShedding bool) error {
+	if len(q.waiting) == 0 && q.hasCapacity() {
+		q.start()
+		q.admission.mu.Unlock()
 		return nil
 	}
-	t := queuedCall{since: time.Now(), startedBefore: l.started, noShedding: noShedding, result: make(chan error, 1)}
+	c := queuedCall{since: time.Now(), startedBefore: q.started, noShedding: noShedding, result: make(chan error, 1)}
 	if until, ok := ctx.Deadline(); ok {
-		t.remaining = max(until.Sub(t.since), 1)
+		c.remaining = max(until.Sub(c.since), 1)
 	}
-	if l.wouldExpire(t) || !noShedding && !l.admission.shedExcess(l.owner) {
-		l.admission.mu.Unlock()
+	if q.wouldExpire(c) || !noShedding && !q.admission.shedExcess(q.owner) {
+		q.admission.mu.Unlock()
 		return scripting.ErrOverloaded
 	}
-	l.isFresh = l.isFresh && len(l.waiting) > 0
-	l.waiting = append(l.waiting, t)
-	l.countWaiting(t, 1)
-	l.admission.mu.Unlock()
-	return l.await(ctx, t)
+	q.isFresh = q.isFresh && len(q.waiting) > 0
+	q.waiting = append(q.waiting, c)
+	q.countWaiting(c, 1)
+	q.admission.mu.Unlock()
+	return q.await(ctx, c)
 }
 
 // hasCapacity reports whether another call of the queue may run: there is capacity, or its owner
 // has less than its share. The caller holds mu.
-func (l *queue) hasCapacity() bool {
-	a, o := l.admission, l.owner
-	if l.class.running < l.class.limit && a.running() < a.maxRunning {
+func (q *queue) hasCapacity() bool {
+	a, o := q.admission, q.owner
+	if q.class.running < q.class.limit && a.running() < a.maxRunning {
 		return true
 	}
-	return o.running < o.share(a.maxRunning) && l.running < o.share(l.class.limit) &&
-		a.running() < 2*a.maxRunning && l.class.running < 2*l.class.limit
+	return o.running < o.share(a.maxRunning) && q.running < o.share(q.class.limit) &&
+		a.running() < 2*a.maxRunning && q.class.running < 2*q.class.limit
 }
 
 // start counts a call that starts. The caller holds mu.
-func (l *queue) start() {
-	l.countRunning(1)
-	l.admission.starts++
-	l.owner.lastStart = l.admission.starts
+func (q *queue) start() {
+	q.countRunning(1)
+	q.admission.starts++
+	q.owner.lastStart = q.admission.starts
 }
 
 // countRunning updates the numbers of running calls. The caller holds mu.
-func (l *queue) countRunning(by int) {
-	l.running += by
-	l.class.running += by
-	l.owner.count(by, 0)
+func (q *queue) countRunning(by int) {
+	q.running += by
+	q.class.running += by
+	q.owner.count(by, 0)
 }
 
 // countWaiting updates the numbers of waiting calls by 1 or -1. The caller holds mu.
-func (l *queue) countWaiting(t queuedCall, by int) {
-	l.owner.count(0, by)
-	if !t.noShedding {
-		l.owner.sheddable += by
-		l.admission.sheddable += by
+func (q *queue) countWaiting(c queuedCall, by int) {
+	q.owner.count(0, by)
+	if !c.noShedding {
+		q.owner.sheddable += by
+		q.admission.sheddable += by
 	}
 }
 
-func (l *queue) await(ctx context.Context, t queuedCall) error {
+func (q *queue) await(ctx context.Context, c queuedCall) error {
 	var latest <-chan time.Time
-	if t.remaining > 0 && !t.noShedding {
-		timer := time.NewTimer(t.latest().Sub(t.since))
+	if c.remaining > 0 && !c.noShedding {
+		timer := time.NewTimer(c.latest().Sub(c.since))
 		defer timer.Stop()
 		latest = timer.C
 	}
 	select {
-	case err := <-t.result:
+	case err := <-c.result:
 		return err
 	case <-latest:
-		if l.withdraw(t) {
+		if q.withdraw(c) {
 			return scripting.ErrOverloaded
 		}
-		return <-t.result
+		return <-c.result
 	case <-ctx.Done():
-		if !l.withdraw(t) && <-t.result == nil {
-			l.release()
+		if !q.withdraw(c) && <-c.result == nil {
+			q.release()
 		}
 		return ctx.Err()
 	}
 }
 
 // withdraw removes a waiting call, and reports whether it was still waiting.
-func (l *queue) withdraw(t queuedCall) bool {
-	l.admission.mu.Lock()
-	defer l.admission.mu.Unlock()
-	i := slices.IndexFunc(l.waiting, func(other queuedCall) bool { return other.result == t.result })
+func (q *queue) withdraw(c queuedCall) bool {
+	q.admission.mu.Lock()
+	defer q.admission.mu.Unlock()
+	i := slices.IndexFunc(q.waiting, func(other queuedCall) bool { return other.result == c.result })
 	if i >= 0 {
-		l.waiting = slices.Delete(l.waiting, i, i+1)
-		l.countWaiting(t, -1)
+		q.waiting = slices.Delete(q.waiting, i, i+1)
+		q.countWaiting(c, -1)
 	}
 	return i >= 0
 }
@@ -262,69 +262,69 @@ func (l *queue) withdraw(t queuedCall) bool {
 // wouldExpire reports whether a new call would start too late: after a third of its time, judged by
 // the age of the queue or its interval. The rest of the time is for the call itself. The caller
 // holds mu.
-func (l *queue) wouldExpire(t queuedCall) bool {
-	queued := len(l.waiting)
-	if t.noShedding || queued == 0 {
+func (q *queue) wouldExpire(c queuedCall) bool {
+	queued := len(q.waiting)
+	if c.noShedding || queued == 0 {
 		return false
 	}
-	wait := t.since.Sub(l.waiting[0].since)
-	if l.isFresh || queued >= reuseEach*l.class.limit {
-		wait = max(wait, time.Duration(queued+1)*l.interval)
+	wait := c.since.Sub(q.waiting[0].since)
+	if q.isFresh || queued >= reuseEach*q.class.limit {
+		wait = max(wait, time.Duration(queued+1)*q.interval)
 	}
-	return wait > max(l.admission.maxQueueTime, t.remaining/3)
+	return wait > max(q.admission.maxQueueTime, c.remaining/3)
 }
 
 // reacquire counts a call that computes again after waiting for its host. It is never refused.
-func (l *queue) reacquire() {
-	l.admission.mu.Lock()
-	defer l.admission.mu.Unlock()
-	l.countRunning(1)
+func (q *queue) reacquire() {
+	q.admission.mu.Lock()
+	defer q.admission.mu.Unlock()
+	q.countRunning(1)
 }
 
 // release gives up the turn of a call that waits for its host.
-func (l *queue) release() {
-	l.admission.mu.Lock()
-	defer l.admission.mu.Unlock()
-	l.releaseLocked()
+func (q *queue) release() {
+	q.admission.mu.Lock()
+	defer q.admission.mu.Unlock()
+	q.releaseLocked()
 }
 
 // finish is release for a call that has ended. The call was started by [admission.admit].
-func (l *queue) finish() {
-	l.admission.mu.Lock()
-	defer l.admission.mu.Unlock()
-	l.owner.calls--
-	l.releaseLocked()
+func (q *queue) finish() {
+	q.admission.mu.Lock()
+	defer q.admission.mu.Unlock()
+	q.owner.calls--
+	q.releaseLocked()
 }
 
 // releaseLocked gives up a turn and starts waiting calls. The caller holds mu.
-func (l *queue) releaseLocked() {
-	l.countRunning(-1)
-	l.admission.startWaiting()
+func (q *queue) releaseLocked() {
+	q.countRunning(-1)
+	q.admission.startWaiting()
 }
 
 // startNext starts the first waiting call. It measures the interval by the number of calls that
 // started while this one waited. The caller holds mu.
-func (l *queue) startNext() {
-	t := l.waiting[0]
-	l.waiting[0] = queuedCall{}
-	l.waiting = l.waiting[1:]
-	l.countWaiting(t, -1)
-	l.start()
-	l.started++
-	turns := l.started - t.startedBefore
-	switch pace := time.Since(t.since) / time.Duration(turns); {
-	case l.isFresh:
-		l.interval += (pace - l.interval) / 8
-	case turns >= startsEach*l.class.limit:
-		l.interval, l.isFresh = pace, true
+func (q *queue) startNext() {
+	c := q.waiting[0]
+	q.waiting[0] = queuedCall{}
+	q.waiting = q.waiting[1:]
+	q.countWaiting(c, -1)
+	q.start()
+	q.started++
+	turns := q.started - c.startedBefore
+	switch pace := time.Since(c.since) / time.Duration(turns); {
+	case q.isFresh:
+		q.interval += (pace - q.interval) / 8
+	case turns >= startsEach*q.class.limit:
+		q.interval, q.isFresh = pace, true
 	}
-	t.result <- nil
+	c.result <- nil
 }
 
 // shed refuses a waiting call. The caller holds mu.
-func (l *queue) shed(i int) {
-	t := l.waiting[i]
-	l.waiting = slices.Delete(l.waiting, i, i+1)
-	l.countWaiting(t, -1)
-	t.result <- scripting.ErrOverloaded
+func (q *queue) shed(i int) {
+	c := q.waiting[i]
+	q.waiting = slices.Delete(q.waiting, i, i+1)
+	q.countWaiting(c, -1)
+	c.result <- scripting.ErrOverloaded
 }

@@ -85,26 +85,26 @@ func TestQueue_oldestFirst(t *testing.T) {
 // of its time, and a new call at once after the first has waited for a third of it.
 func TestQueue_refusedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newAdmission(1, 500*time.Millisecond).of(unrated)
-		_ = l.enter(t.Context(), false)
+		q := newAdmission(1, 500*time.Millisecond).of(unrated)
+		_ = q.enter(t.Context(), false)
 		began := time.Now()
-		first := enterAsync(l, lasting(t, 3*time.Second))
+		first := enterAsync(q, lasting(t, 3*time.Second))
 		synctest.Wait()
 		time.Sleep(time.Second + 1)
-		if err, ok := resultOf(enterAsync(l, lasting(t, 3*time.Second))); !ok || !errors.Is(err, scripting.ErrOverloaded) {
+		if err, ok := resultOf(enterAsync(q, lasting(t, 3*time.Second))); !ok || !errors.Is(err, scripting.ErrOverloaded) {
 			t.Errorf("a call after a second: %v", err)
 		}
 		if err, took := <-first, time.Since(began); !errors.Is(err, scripting.ErrOverloaded) || took != 2*time.Second {
 			t.Errorf("after %v: %v, want a refusal after two seconds", took, err)
 		}
-		if err := l.enter(lasting(t, 3*time.Second), true); !errors.Is(err, context.DeadlineExceeded) {
+		if err := q.enter(lasting(t, 3*time.Second), true); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a call that must not be refused: %v", err)
 		}
-		waits := enterAsync(l, lasting(t, 30*time.Second))
+		waits := enterAsync(q, lasting(t, 30*time.Second))
 		if err, ok := resultOf(waits); ok {
 			t.Errorf("a call with more time: %v", err)
 		}
-		l.release()
+		q.release()
 		if err, ok := resultOf(waits); !ok || err != nil {
 			t.Errorf("once there is capacity: %v", err)
 		}
@@ -119,16 +119,16 @@ func TestQueue_waitingCallBlocksNoOther(t *testing.T) {
 		patient bool
 	}{"no call": {has: time.Second}, "a patient call": {time.Minute, true}, "a call with more time": {has: time.Minute}} {
 		synctest.Test(t, func(t *testing.T) {
-			l := newAdmission(1, 500*time.Millisecond).of(trusted)
-			_ = l.enter(t.Context(), false)
+			q := newAdmission(1, 500*time.Millisecond).of(trusted)
+			_ = q.enter(t.Context(), false)
 			var all sync.WaitGroup
 			come := func(has time.Duration, patient bool) {
 				all.Go(func() {
 					began := time.Now()
-					switch err := l.enter(lasting(t, has), patient); {
+					switch err := q.enter(lasting(t, has), patient); {
 					case err == nil:
 						time.Sleep(100 * time.Millisecond)
-						l.release()
+						q.release()
 					case !errors.Is(err, scripting.ErrOverloaded) || time.Since(began) > 700*time.Millisecond:
 						t.Errorf("after them is %s: got %v after %v", name, err, time.Since(began))
 					}
@@ -140,7 +140,7 @@ func TestQueue_waitingCallBlocksNoOther(t *testing.T) {
 			}
 			come(last.has, last.patient)
 			time.Sleep(100 * time.Millisecond)
-			l.release()
+			q.release()
 			all.Wait()
 		})
 	}
@@ -149,30 +149,30 @@ func TestQueue_waitingCallBlocksNoOther(t *testing.T) {
 // TestQueue_intervalByStarts: calls that continue, and wait for their hosts again, are no starts.
 func TestQueue_intervalByStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newAdmission(1, 500*time.Millisecond).of(trusted)
-		_ = l.enter(t.Context(), false)
+		q := newAdmission(1, 500*time.Millisecond).of(trusted)
+		_ = q.enter(t.Context(), false)
 		for range 10 {
-			enterAsync(l, lasting(t, time.Minute))
+			enterAsync(q, lasting(t, time.Minute))
 			synctest.Wait()
 		}
 		for range 100 {
-			l.reacquire()
-			l.release()
+			q.reacquire()
+			q.release()
 		}
-		if l.interval != 0 {
-			t.Errorf("the interval is %v without a start", l.interval)
+		if q.interval != 0 {
+			t.Errorf("the interval is %v without a start", q.interval)
 		}
 		for range startsEach {
 			time.Sleep(time.Second)
-			l.release()
+			q.release()
 		}
-		if l.interval != time.Second {
-			t.Errorf("the interval is %v, want a second", l.interval)
+		if q.interval != time.Second {
+			t.Errorf("the interval is %v, want a second", q.interval)
 		}
-		for len(l.waiting) > 0 {
-			l.release()
+		for len(q.waiting) > 0 {
+			q.release()
 		}
-		l.release()
+		q.release()
 	})
 }
 
@@ -184,7 +184,7 @@ func TestQueue_newProgram(t *testing.T) {
 		computes, waits time.Duration
 	}{"compute": {200, 20 * time.Millisecond, 0}, "wait": {500, time.Millisecond, time.Second}} {
 		synctest.Test(t, func(t *testing.T) {
-			l := newAdmission(16, 500*time.Millisecond).of(unrated)
+			q := newAdmission(16, 500*time.Millisecond).of(unrated)
 			processors := make(chan struct{}, 2)
 			compute := func() {
 				processors <- struct{}{}
@@ -194,18 +194,18 @@ func TestQueue_newProgram(t *testing.T) {
 			var all sync.WaitGroup
 			for range test.calls {
 				all.Go(func() {
-					if err := l.enter(lasting(t, 10*time.Second), false); err != nil {
+					if err := q.enter(lasting(t, 10*time.Second), false); err != nil {
 						t.Errorf("of the calls that %s one got: %v", name, err)
 						return
 					}
 					compute()
 					if test.waits > 0 {
-						l.release()
+						q.release()
 						time.Sleep(test.waits)
-						l.reacquire()
+						q.reacquire()
 						compute()
 					}
-					l.release()
+					q.release()
 				})
 			}
 			all.Wait()
@@ -218,7 +218,7 @@ func TestQueue_newProgram(t *testing.T) {
 func TestQueue_overload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const span, each, capacity = 10 * time.Second, 20, 100
-		l := newAdmission(16, 500*time.Millisecond).of(trusted)
+		q := newAdmission(16, 500*time.Millisecond).of(trusted)
 		processors := make(chan struct{}, 2)
 		var good, late, refused, slow atomic.Int64
 		var all sync.WaitGroup
@@ -226,7 +226,7 @@ func TestQueue_overload(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			all.Go(func() {
 				came := time.Now()
-				if err := l.enter(lasting(t, 2*time.Second), false); err != nil {
+				if err := q.enter(lasting(t, 2*time.Second), false); err != nil {
 					refused.Add(1)
 					if time.Since(came) > 100*time.Millisecond {
 						slow.Add(1)
@@ -238,7 +238,7 @@ func TestQueue_overload(t *testing.T) {
 					time.Sleep(time.Millisecond)
 					<-processors
 				}
-				l.release()
+				q.release()
 				if time.Since(came) > 2*time.Second {
 					late.Add(1)
 				} else {

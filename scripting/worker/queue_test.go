@@ -13,9 +13,9 @@ import (
 )
 
 // enter is acquireLocked for a caller that does not hold the mutex.
-func (l *queue) enter(ctx context.Context, patient bool) error {
-	l.admission.mu.Lock()
-	return l.acquireLocked(ctx, patient)
+func (q *queue) enter(ctx context.Context, patient bool) error {
+	q.admission.mu.Lock()
+	return q.acquireLocked(ctx, patient)
 }
 
 // enterAsync requests admission for a call, and returns the channel of the result.

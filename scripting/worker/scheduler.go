@@ -61,7 +61,7 @@ func (e *Executor) tryAcquire(n requirements) (p *process, err error) {
 	if e.closed {
 		return nil, errClosed
 	}
-	e.lookUp(&n)
+	e.setRating(&n)
 	p = e.leastLoaded(n)
 	if p == nil || n.exclusive || p.running.Load() >= n.packLimit() {
 		instead := p
@@ -98,14 +98,14 @@ func (e *Executor) tryAcquire(n requirements) (p *process, err error) {
 	return p, nil
 }
 
-// lookUp sets the rating of the program, and whether the owner is isolated. The caller holds mu.
-func (e *Executor) lookUp(n *requirements) {
-	look := e.ticks.Load()
+// setRating sets the rating of the program, and whether the owner is isolated. The caller holds mu.
+func (e *Executor) setRating(n *requirements) {
+	tick := e.ticks.Load()
 	n.rating, n.isolatedFor = e.ratingOf(n.program, n.oneShot), nil
-	if n.rating.isTrusted() && n.owner.offenses.has(n.program, look) {
+	if n.rating.isTrusted() && n.owner.offenses.has(n.program, tick) {
 		n.rating = misbehaved
 	}
-	if !n.rating.isTrusted() && n.owner.offenses.isRecent(look) {
+	if !n.rating.isTrusted() && n.owner.offenses.isRecent(tick) {
 		n.isolatedFor = n.owner
 	}
 }
