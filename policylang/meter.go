@@ -80,13 +80,13 @@ type charge struct {
 	round int64
 	// after is the price of the next operation on the value, or nil.
 	after func(ref.Val) int64
-	// eager means that each round checks the clock.
-	eager bool
+	// checkEachRound means that each round checks the clock.
+	checkEachRound bool
 }
 
 // chargeRound charges for the work of the node.
 func (c *charge) chargeRound(m *meter) {
-	if m.remaining -= c.round; m.remaining < m.nextCheck || c.eager {
+	if m.remaining -= c.round; m.remaining < m.nextCheck || c.checkEachRound {
 		m.checkDeadline()
 	}
 }

@@ -29,10 +29,10 @@ type pricer struct {
 	after  map[int64]func(ref.Val) int64
 	// looped are the nodes that loops evaluate repeatedly.
 	looped map[int64]bool
-	// eager means that a key is computed. Its length has no bound and no price, so each round
+	// computedKey means that a key is computed. Its length has no bound and no price, so each round
 	// checks the clock.
-	eager bool
-	// short means that the rounds of the last planned loop are few and short.
+	computedKey bool
+	// short means that the rounds of the last loop are few and short.
 	short bool
 }
 
@@ -44,21 +44,21 @@ func newPricer(tree *ast.AST, known map[string]*functions.Overload) *pricer {
 		tree: tree, functions: known, rounds: map[int64]int64{}, calls: map[int64]ast.CallExpr{},
 		after: map[int64]func(ref.Val) int64{}, looped: map[int64]bool{},
 	}
-	visit(tree.Expr(), p.plan)
+	visit(tree.Expr(), p.findCharges)
 	return p
 }
 
 // charges reports whether anything in the expression has a price. A single short loop, such as
 // one over principal.scopes, has none, because nearly every policy has one.
 func (p *pricer) charges() bool {
-	if p.short && !p.eager && len(p.rounds) == 1 {
+	if p.short && !p.computedKey && len(p.rounds) == 1 {
 		return len(p.calls)+len(p.after) > 0
 	}
 	return len(p.rounds)+len(p.calls)+len(p.after) > 0
 }
 
-// plan finds the charges of a node.
-func (p *pricer) plan(e ast.Expr) {
+// findCharges finds the charges of a node.
+func (p *pricer) findCharges(e ast.Expr) {
 	switch e.Kind() {
 	case ast.ComprehensionKind:
 		loop := e.AsComprehension()
@@ -73,15 +73,15 @@ func (p *pricer) plan(e ast.Expr) {
 			p.after[e.ID()] = priceKeys
 		}
 	case ast.CallKind:
-		p.planCall(e.ID(), e.AsCall())
+		p.findCallCharge(e.ID(), e.AsCall())
 	}
 }
 
-func (p *pricer) planCall(id int64, call ast.CallExpr) {
+func (p *pricer) findCallCharge(id int64, call ast.CallExpr) {
 	name, args := call.FunctionName(), operands(call)
 	switch {
 	case name == operators.Index || name == operators.OptIndex:
-		p.eager = p.eager || !p.small(args[1])
+		p.computedKey = p.computedKey || !p.small(args[1])
 	case p.grows(name, args):
 		p.calls[id] = call
 	}
@@ -186,14 +186,14 @@ func (p *pricer) decorate(node interpreter.InterpretableV2) (interpreter.Interpr
 	id := node.ID()
 	if written, ok := p.calls[id]; ok {
 		if call, ok := node.(interpreter.InterpretableCall); ok {
-			priced, err := p.price(call, operands(written))
+			priced, err := p.meterCall(call, operands(written))
 			if err != nil {
 				return nil, err
 			}
 			node = priced
 		}
 	}
-	c := charge{round: p.rounds[id], after: p.after[id], eager: p.eager}
+	c := charge{round: p.rounds[id], after: p.after[id], checkEachRound: p.computedKey}
 	if c.round == 0 && c.after == nil {
 		return node, nil
 	}
@@ -222,8 +222,8 @@ func priceKeys(v ref.Val) int64 {
 	return sum
 }
 
-// price replaces a call by a metered call.
-func (p *pricer) price(call interpreter.InterpretableCall, written []ast.Expr) (interpreter.InterpretableV2, error) {
+// meterCall replaces a call by a metered call.
+func (p *pricer) meterCall(call interpreter.InterpretableCall, written []ast.Expr) (interpreter.InterpretableV2, error) {
 	priced := &meteredCall{id: call.ID(), function: call.Function(), overload: call.OverloadID(), args: call.Args()}
 	switch priced.function {
 	case overloads.Matches:
