@@ -199,7 +199,7 @@ func (d *decoder) name(p *decodePlan) (string, *decodePlan, bool) {
 		return string(inside), nil, true
 	}
 	if m := p.members[string(inside)]; m != nil {
-		return m.name, m.guide, true
+		return m.name, m.plan, true
 	}
 	return string(inside), p.rest, true
 }

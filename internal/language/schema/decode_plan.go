@@ -23,10 +23,10 @@ type decodePlan struct {
 
 // plannedMember is a declared member of an object.
 type plannedMember struct {
-	name  string
-	guide *decodePlan
-	// part is its schema; nil after compilation.
-	part *subschema
+	name string
+	plan *decodePlan
+	// schema is nil after compilation.
+	schema *subschema
 	// fallback is the JSON text of the default, with nested defaults filled in, or nil.
 	fallback json.RawMessage
 	// scalar is the default if it is not an array or object.
@@ -53,7 +53,7 @@ func (m *plannedMember) value() any {
 		return m.scalar
 	}
 	d := decoder{data: m.fallback, lenient: true}
-	v, _ := d.value(m.guide)
+	v, _ := d.value(m.plan)
 	return v
 }
 
@@ -73,7 +73,7 @@ func (c *compiler) planFor(sub *subschema) *decodePlan {
 		p.integer, p.number = p.integer || same.integer(), p.number || typesOf(same.keys["type"])&numberType != 0
 		for _, s := range same.children["properties"] {
 			if members[s.name] == nil {
-				members[s.name] = &plannedMember{name: s.name, part: s.schema, guide: c.planFor(s.schema), fallback: s.schema.fallback()}
+				members[s.name] = &plannedMember{name: s.name, schema: s.schema, plan: c.planFor(s.schema), fallback: s.schema.fallback()}
 			}
 		}
 		if p.rest == nil {
@@ -151,7 +151,7 @@ func (p *decodePlan) markBig(path []string) {
 	case len(path) == 0:
 		p.big = true
 	case p.members[path[0]] != nil:
-		p.members[path[0]].guide.markBig(path[1:])
+		p.members[path[0]].plan.markBig(path[1:])
 	case path[0] == "*":
 		p.items.markBig(path[1:])
 		p.rest.markBig(path[1:])
@@ -175,7 +175,7 @@ func (sub *subschema) fallback() json.RawMessage {
 // completeDefaults fills in nested defaults, validates defaults against their schemas, and
 // prepares them for use.
 func (c *compiler) completeDefaults() {
-	comp := completion{document: c, state: map[*plannedMember]int{}, bytesLeft: maxDefaultBytes}
+	comp := completion{compiler: c, state: map[*plannedMember]int{}, bytesLeft: maxDefaultBytes}
 	for _, p := range c.order {
 		if p.plan == nil {
 			continue
@@ -190,7 +190,7 @@ func (c *compiler) completeDefaults() {
 	for _, p := range c.order {
 		if p.plan != nil {
 			for _, m := range p.plan.members {
-				m.part = nil
+				m.schema = nil
 			}
 		}
 	}
@@ -198,7 +198,7 @@ func (c *compiler) completeDefaults() {
 
 // completion tracks which defaults are complete.
 type completion struct {
-	document *compiler
+	compiler *compiler
 	state    map[*plannedMember]int
 	// bytesLeft is the remaining size for defaults.
 	bytesLeft int
@@ -211,27 +211,27 @@ func (c *completion) complete(m *plannedMember) bool {
 	case visited:
 		return true
 	case visiting:
-		c.document.fail(m.part.pointer, codeUnsafe, fmt.Sprintf("the default of %q contains itself", clip(m.name, maxNameBytes)),
+		c.compiler.fail(m.schema.pointer, codeUnsafe, fmt.Sprintf("the default of %q contains itself", clip(m.name, maxNameBytes)),
 			"remove one of the defaults, or give the inner one a value")
 		return false
 	}
 	c.state[m] = visiting
 	plain := decoder{data: m.fallback, lenient: true}
-	value, _ := plain.document(m.guide)
-	if !c.within(value, m.guide) {
+	value, _ := plain.document(m.plan)
+	if !c.within(value, m.plan) {
 		return false
 	}
-	full := decoder{data: m.fallback, fill: true, defaultBytesLeft: maxDefaultBytes, numbers: c.document.reader.Numbers}
-	value, ok := full.document(m.guide)
+	full := decoder{data: m.fallback, fill: true, defaultBytesLeft: maxDefaultBytes, numbers: c.compiler.reader.Numbers}
+	value, ok := full.document(m.plan)
 	if !ok {
 		return c.tooLong(m)
 	}
 	c.state[m] = visited
-	if !c.document.fits(m, value) {
+	if !c.compiler.fits(m, value) {
 		return true
 	}
 	if len(full.rejected) > 0 {
-		c.document.fail(m.part.pointer+"/default", codeDefault, "the default does not fit its schema: it "+full.rejected[0].message, "correct the default or its schema")
+		c.compiler.fail(m.schema.pointer+"/default", codeDefault, "the default does not fit its schema: it "+full.rejected[0].message, "correct the default or its schema")
 		return true
 	}
 	m.fallback = splice(m.fallback, full.allPatches())
@@ -245,7 +245,7 @@ func (c *completion) complete(m *plannedMember) bool {
 	}
 	text, err := memberText(m.name, json.RawMessage(m.fallback))
 	if err != nil {
-		c.document.fail(m.part.pointer, codeBad, "the default cannot be written as JSON", "write a JSON value")
+		c.compiler.fail(m.schema.pointer, codeBad, "the default cannot be written as JSON", "write a JSON value")
 		return true
 	}
 	m.text = text
@@ -253,7 +253,7 @@ func (c *completion) complete(m *plannedMember) bool {
 }
 
 func (c *completion) tooLong(m *plannedMember) bool {
-	c.document.fail(m.part.pointer, codeUnsafe, fmt.Sprintf("the defaults are longer than %d bytes with nested defaults", maxSchemaBytes),
+	c.compiler.fail(m.schema.pointer, codeUnsafe, fmt.Sprintf("the defaults are longer than %d bytes with nested defaults", maxSchemaBytes),
 		"remove some of them")
 	return false
 }
@@ -274,7 +274,7 @@ func (c *completion) within(value any, p *decodePlan) bool {
 		for _, name := range sortedNames(value) {
 			inner := p.rest
 			if m := p.members[name]; m != nil {
-				inner = m.guide
+				inner = m.plan
 			}
 			if !c.within(value[name], inner) {
 				return false
@@ -292,11 +292,11 @@ func (c *completion) within(value any, p *decodePlan) bool {
 // fits reports a default that violates its own schema. Some generators write null for "no
 // default": that is only a warning.
 func (c *compiler) fits(m *plannedMember, value any) bool {
-	found := (&Schema{node: c.build(m.part)}).mismatches(value, len(m.fallback), false)
+	found := (&Schema{node: c.build(m.schema)}).mismatches(value, len(m.fallback), false)
 	if len(found) == 0 {
 		return true
 	}
-	at := m.part.pointer + "/default"
+	at := m.schema.pointer + "/default"
 	if value == nil {
 		c.warn(at, codeDefault, fmt.Sprintf("the default null does not fit the schema of %q and has no effect", clip(m.name, maxNameBytes)),
 			`remove it, or add "null" to the type`)

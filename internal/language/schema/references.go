@@ -137,7 +137,7 @@ const (
 // checkReferenceCycles reports references that form a cycle without descending into the value.
 // It returns false if there are any.
 func (c *compiler) checkReferenceCycles() bool {
-	s := cycleSearch{document: c, state: map[*subschema]int{}}
+	s := cycleSearch{compiler: c, state: map[*subschema]int{}}
 	for _, p := range c.order {
 		if !s.visit(p) {
 			return false
@@ -148,7 +148,7 @@ func (c *compiler) checkReferenceCycles() bool {
 
 // cycleSearch traverses the subschemas that apply to the same value.
 type cycleSearch struct {
-	document *compiler
+	compiler *compiler
 	state    map[*subschema]int
 }
 
@@ -163,7 +163,7 @@ func (s *cycleSearch) visit(sub *subschema) bool {
 	case visited:
 		return true
 	case visiting:
-		s.document.fail(sub.pointer, codeUnsafe, "the schema refers to itself endlessly",
+		s.compiler.fail(sub.pointer, codeUnsafe, "the schema refers to itself endlessly",
 			"refer to it only from a property or an item")
 		return false
 	}
