@@ -68,11 +68,11 @@ func NewFunction[In, Out any](name string, fn Func[gomodule.CallInfo, In, Out]) 
 	}
 	decoder := NewDecoder[In]()
 	f.Run = func(ctx context.Context, call gomodule.CallInfo, arguments json.RawMessage) (json.RawMessage, error) {
-		args, text, violations := input.Args(arguments, nil)
+		args, violations := input.Decode(arguments, nil)
 		if len(violations) > 0 {
 			return nil, invalidArguments(violations...)
 		}
-		in, err := decoder.Decode(args, text)
+		in, err := decoder.Decode(args.Value, args.Text)
 		if wrong, ok := errors.AsType[*DecodeError](err); ok {
 			return nil, invalidArguments(schema.Violation{Path: wrong.Path, Message: wrong.Reason()})
 		}

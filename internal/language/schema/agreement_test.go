@@ -93,7 +93,7 @@ func agree(t *testing.T, seed uint64) {
 			t.Fatalf("schema %s\nvalue %s\nrules: %v\nother validator: %v", raw, text, found, err)
 		}
 		checkViolations(t, found)
-		checkArgs(t, s, text)
+		checkDecode(t, s, text)
 	}
 }
 
@@ -115,18 +115,19 @@ func checkViolations(t *testing.T, list []Violation) {
 	}
 }
 
-// checkArgs checks that the result of Args is valid and complete, and that value and text are
+// checkDecode checks that the result of Decode is valid and complete, and that value and text are
 // equal.
-func checkArgs(t *testing.T, s *Schema, text []byte) {
+func checkDecode(t *testing.T, s *Schema, text []byte) {
 	t.Helper()
 	before := bytes.Clone(text)
-	value, out, found := s.Args(text, nil)
+	args, found := s.Decode(text, nil)
+	value, out := args.Value, args.Text
 	if !bytes.Equal(before, text) {
-		t.Fatalf("schema %s: Args changed %s to %s", s.raw, before, text)
+		t.Fatalf("schema %s: Decode changed %s to %s", s.raw, before, text)
 	}
 	if len(found) > 0 {
 		if value != nil || out != nil {
-			t.Fatalf("schema %s: Args(%s) returns a value and violations", s.raw, text)
+			t.Fatalf("schema %s: Decode(%s) returns a value and violations", s.raw, text)
 		}
 		checkViolations(t, found)
 		return
@@ -134,13 +135,13 @@ func checkArgs(t *testing.T, s *Schema, text []byte) {
 	d := decoder{data: out}
 	again, ok := d.document(s.plan)
 	if !ok || !json.Valid(out) || !reflect.DeepEqual(any(value), again) {
-		t.Fatalf("schema %s: Args(%s) = %v, but the text is %s", s.raw, text, value, out)
+		t.Fatalf("schema %s: Decode(%s) = %v, but the text is %s", s.raw, text, value, out)
 	}
 	if found := s.Validate(out); len(found) > 0 {
-		t.Fatalf("schema %s: Args(%s) gives %s: %v", s.raw, text, out, found)
+		t.Fatalf("schema %s: Decode(%s) gives %s: %v", s.raw, text, out, found)
 	}
-	if _, twice, found := s.Args(out, nil); len(found) > 0 || &twice[0] != &out[0] {
-		t.Fatalf("schema %s: Args(%s) gives %s, and Args of that %s: %v", s.raw, text, out, twice, found)
+	if twice, found := s.Decode(out, nil); len(found) > 0 || &twice.Text[0] != &out[0] {
+		t.Fatalf("schema %s: Decode(%s) gives %s, and Decode of that %s: %v", s.raw, text, out, twice.Text, found)
 	}
 }
 

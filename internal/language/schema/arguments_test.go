@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestArgs_valueAndText(t *testing.T) {
+func TestDecode_valueAndText(t *testing.T) {
 	const nested = `{"type":"object","properties":{
 		"filters":{"type":"object","properties":{"status":{"type":"string","default":"active"},"deep":{"type":"object","properties":{"n":{"type":"integer","default":1}}}}},
 		"rows":{"type":"array","items":{"type":"object","properties":{"qty":{"type":"integer","default":1}}}},
@@ -61,75 +61,75 @@ func TestArgs_valueAndText(t *testing.T) {
 			map[string]any{"é": int64(1), "x": "😀\"\\/\b\f\n\r\t"}, `{"\u00e9":1,"x":"\ud83d\ude00\"\\\/\b\f\n\r\t"}`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			value, out, found := mustCompile(t, row.schema).Args([]byte(row.text), nil)
-			if diff := cmp.Diff(row.value, value); diff != "" || len(found) > 0 {
+			got, found := mustCompile(t, row.schema).Decode([]byte(row.text), nil)
+			if diff := cmp.Diff(row.value, got.Value); diff != "" || len(found) > 0 {
 				t.Errorf("value (-want +got):\n%s%v", diff, found)
 			}
-			if string(out) != row.out {
-				t.Errorf("text %s, want %s", out, row.out)
+			if string(got.Text) != row.out {
+				t.Errorf("text %s, want %s", got.Text, row.out)
 			}
 		})
 	}
 }
 
-func TestArgs_extra(t *testing.T) {
+func TestDecode_extra(t *testing.T) {
 	s := mustCompile(t, twoArguments)
-	value, out, found := s.Args([]byte(`{"customer_id":"C-1"}`), map[string]any{"tenant": "a<b", "scopes": []any{"x"}, "age": int64(3), "ratio": 0.5, "none": nil, "on": true})
+	got, found := s.Decode([]byte(`{"customer_id":"C-1"}`), map[string]any{"tenant": "a<b", "scopes": []any{"x"}, "age": int64(3), "ratio": 0.5, "none": nil, "on": true})
 	want := map[string]any{"customer_id": "C-1", "limit": int64(10), "tenant": "a<b", "scopes": []any{"x"}, "age": int64(3), "ratio": 0.5, "none": nil, "on": true}
-	if diff := cmp.Diff(want, value); diff != "" || len(found) > 0 {
+	if diff := cmp.Diff(want, got.Value); diff != "" || len(found) > 0 {
 		t.Errorf("value (-want +got):\n%s%v", diff, found)
 	}
-	if want := `{"customer_id":"C-1","limit":10,"age":3,"none":null,"on":true,"ratio":0.5,"scopes":["x"],"tenant":"a<b"}`; string(out) != want {
-		t.Errorf("text %s, want %s", out, want)
+	if want := `{"customer_id":"C-1","limit":10,"age":3,"none":null,"on":true,"ratio":0.5,"scopes":["x"],"tenant":"a<b"}`; string(got.Text) != want {
+		t.Errorf("text %s, want %s", got.Text, want)
 	}
-	if _, out, _ := mustCompile(t, `{}`).Args(nil, map[string]any{"tenant": "a"}); string(out) != `{"tenant":"a"}` {
-		t.Errorf("text %s", out)
+	if got, _ := mustCompile(t, `{}`).Decode(nil, map[string]any{"tenant": "a"}); string(got.Text) != `{"tenant":"a"}` {
+		t.Errorf("text %s", got.Text)
 	}
 }
 
-func TestArgs_extraFromCaller(t *testing.T) {
+func TestDecode_extraFromCaller(t *testing.T) {
 	for _, schema := range []string{`{"type":"object"}`, `{"type":"object","additionalProperties":false}`, `{"patternProperties":{"^t":{"type":"string"}}}`} {
-		_, _, found := mustCompile(t, schema).Args([]byte(`{"tenant":"mine"}`), map[string]any{"tenant": "theirs"})
+		_, found := mustCompile(t, schema).Decode([]byte(`{"tenant":"mine"}`), map[string]any{"tenant": "theirs"})
 		if diff := cmp.Diff([]Violation{{"/tenant", `unknown argument "tenant"`}}, found); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", schema, diff)
 		}
 	}
 }
 
-func TestArgs_extraWithoutJSON(t *testing.T) {
-	_, _, found := mustCompile(t, `{}`).Args(nil, map[string]any{"bad": math.NaN(), "worse": func() {}})
+func TestDecode_extraWithoutJSON(t *testing.T) {
+	_, found := mustCompile(t, `{}`).Decode(nil, map[string]any{"bad": math.NaN(), "worse": func() {}})
 	want := []Violation{{"/bad", "cannot be written as JSON"}, {"/worse", "cannot be written as JSON"}}
 	if diff := cmp.Diff(want, found); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-func TestArgs_maxDefaults(t *testing.T) {
+func TestDecode_maxDefaults(t *testing.T) {
 	s := mustCompile(t, `{"properties":{"l":{"items":{"properties":{"d":{"default":"`+strings.Repeat("x", 100_000)+`"}}}}}}`)
-	if _, out, found := s.Args([]byte(`{"l":[{},{}]}`), nil); len(found) > 0 || len(out) < 200_000 {
-		t.Errorf("%d bytes, %v", len(out), found)
+	if got, found := s.Decode([]byte(`{"l":[{},{}]}`), nil); len(found) > 0 || len(got.Text) < 200_000 {
+		t.Errorf("%d bytes, %v", len(got.Text), found)
 	}
-	_, _, found := s.Args([]byte(`{"l":[`+strings.Repeat("{},", 50)+`{}]}`), nil)
+	_, found := s.Decode([]byte(`{"l":[`+strings.Repeat("{},", 50)+`{}]}`), nil)
 	if diff := cmp.Diff([]Violation{{"", "is too long once the defaults are filled in"}}, found); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-func TestArgs_defaultsAreCopies(t *testing.T) {
+func TestDecode_defaultsAreCopies(t *testing.T) {
 	s := mustCompile(t, `{"properties":{"list":{"default":[{"a":1}]}}}`)
-	first, _, _ := s.Args(nil, nil)
-	first["list"].([]any)[0].(map[string]any)["a"] = "changed"
-	second, _, _ := s.Args(nil, nil)
-	if diff := cmp.Diff(map[string]any{"list": []any{map[string]any{"a": 1.0}}}, second); diff != "" {
+	first, _ := s.Decode(nil, nil)
+	first.Value["list"].([]any)[0].(map[string]any)["a"] = "changed"
+	second, _ := s.Decode(nil, nil)
+	if diff := cmp.Diff(map[string]any{"list": []any{map[string]any{"a": 1.0}}}, second.Value); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-func TestArgs_uncheckedText(t *testing.T) {
+func TestDecode_uncheckedText(t *testing.T) {
 	s := mustCompile(t, twoArguments)
 	for _, text := range []string{`{`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a":1,}`, `{a:1}`, `[1`, `[1,`, `"a`, `"\`, `"\u12`, `"\ud800\u`, `"\x"`, `tru`, `nul`, `-`, `+1`, `.5`, `1e999`, `{} {}`, `{}x`, "\x00", "{}\x00", `{"a":1,"a":2}`, `,`} {
-		if _, _, found := s.Args([]byte(text), nil); len(found) != 1 || found[0].Path != "" {
-			t.Errorf("Args(%q) = %v", text, found)
+		if _, found := s.Decode([]byte(text), nil); len(found) != 1 || found[0].Path != "" {
+			t.Errorf("Decode(%q) = %v", text, found)
 		}
 		if found := s.Validate([]byte(text)); len(found) == 0 {
 			t.Errorf("Validate(%q) returns no violations", text)
@@ -143,7 +143,7 @@ func TestRaw(t *testing.T) {
 	}
 }
 
-func TestArgs_allocations(t *testing.T) {
+func TestDecode_allocations(t *testing.T) {
 	for _, row := range []struct {
 		name, schema, text string
 		budget             float64
@@ -154,7 +154,7 @@ func TestArgs_allocations(t *testing.T) {
 	} {
 		s, text := mustCompile(t, row.schema), []byte(row.text)
 		if n := testing.AllocsPerRun(100, func() {
-			if _, _, found := s.Args(text, nil); found != nil {
+			if _, found := s.Decode(text, nil); found != nil {
 				t.Fatal(found)
 			}
 		}); n > row.budget {
@@ -163,8 +163,8 @@ func TestArgs_allocations(t *testing.T) {
 	}
 }
 
-// FuzzArgs compares decoding with encoding/json.
-func FuzzArgs(f *testing.F) {
+// FuzzDecode compares decoding with encoding/json.
+func FuzzDecode(f *testing.F) {
 	for _, text := range []string{`{"i":1,"o":{"i":2.0},"l":[1,"x",{"i":1e3}]}`, `{"\u0069":-0,"s":"\ud83d\ude00\n"}`, `{}`, `[]`, `{"i":99999999999999999999}`, ``, `{"a":1}x`} {
 		f.Add([]byte(text))
 	}
@@ -173,7 +173,7 @@ func FuzzArgs(f *testing.F) {
 		s := mustCompile(t, schema)
 		var want any
 		valid := json.Unmarshal(text, &want) == nil
-		value, out, found := s.Args(text, nil)
+		args, found := s.Decode(text, nil)
 		if len(found) > 0 {
 			checkViolations(t, found)
 			return
@@ -182,13 +182,13 @@ func FuzzArgs(f *testing.F) {
 			return // only a limits check rejects it, such as a control character in a string
 		}
 		var got any
-		if err := json.Unmarshal(out, &got); err != nil {
-			t.Fatalf("Args(%s) gives %s: %v", text, out, err)
+		if err := json.Unmarshal(args.Text, &got); err != nil {
+			t.Fatalf("Decode(%s) gives %s: %v", text, args.Text, err)
 		}
-		if diff := cmp.Diff(got, plain(value)); diff != "" {
-			t.Fatalf("Args(%s) gives %s and (-text +value):\n%s", text, out, diff)
+		if diff := cmp.Diff(got, plain(args.Value)); diff != "" {
+			t.Fatalf("Decode(%s) gives %s and (-text +value):\n%s", text, args.Text, diff)
 		}
-		checkArgs(t, s, text)
+		checkDecode(t, s, text)
 	})
 }
 

@@ -226,7 +226,7 @@ func FuzzCompile(f *testing.F) {
 			return
 		}
 		checkViolations(t, s.Validate(text))
-		_, _, found := s.Args(text, nil)
+		_, found := s.Decode(text, nil)
 		checkViolations(t, found)
 	})
 }

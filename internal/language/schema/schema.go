@@ -3,7 +3,7 @@
 //
 // [Compile] parses a schema and reports all its errors to the author. It builds two trees:
 // rules, which check values, and decode plans, which say during decoding which numbers are
-// integers and which members have defaults. [Schema.Args] decodes, completes and validates the
+// integers and which members have defaults. [Schema.Decode] decodes, completes and validates the
 // arguments of a call; [Schema.Validate] validates any JSON value. Errors in a value are a list
 // of [Violation], with messages that help the caller to fix them and never contain the value.
 //
@@ -276,12 +276,6 @@ func (s *Schema) Decode(raw []byte, extra map[string]any) (Arguments, []Violatio
 		a.Sent = splice(raw, d.rewritten)
 	}
 	return a, nil
-}
-
-// Args is [Schema.Decode] without the sent text.
-func (s *Schema) Args(raw []byte, extra map[string]any) (value map[string]any, text []byte, v []Violation) {
-	a, v := s.Decode(raw, extra)
-	return a.Value, a.Text, v
 }
 
 // withRejected adds the numbers that the arguments cannot hold, unless the schema already

@@ -17,12 +17,12 @@ func TestSchema_concurrentUse(t *testing.T) {
 		for range 8 {
 			wait.Go(func() {
 				for range 50 {
-					value, _, found := s.Args([]byte(`{"b":"x"}`), nil)
+					got, found := s.Decode([]byte(`{"b":"x"}`), nil)
 					want := map[string]any{"a": []any{map[string]any{"n": int64(1)}}, "b": "x"}
-					if diff := cmp.Diff(want, value); diff != "" || found != nil {
+					if diff := cmp.Diff(want, got.Value); diff != "" || found != nil {
 						t.Errorf("%v (-want +got):\n%s", found, diff)
 					}
-					if _, _, found := s.Args([]byte(`{"b":"y","c":1}`), nil); len(found) != 2 {
+					if _, found := s.Decode([]byte(`{"b":"y","c":1}`), nil); len(found) != 2 {
 						t.Errorf("%v", found)
 					}
 				}

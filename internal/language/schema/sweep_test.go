@@ -204,7 +204,7 @@ func TestValidate_sizes(t *testing.T) {
 				if got := first(found); (want == "") != (got == "") || !strings.HasPrefix(got, want) {
 					t.Errorf("%d times: %.200q, want %q", n, got, want)
 				}
-				if _, _, found := s.Args(text, nil); len(found) > maxViolations || slices.ContainsFunc(found, func(v Violation) bool { return len(v.Message) > 2000 }) {
+				if _, found := s.Decode(text, nil); len(found) > maxViolations || slices.ContainsFunc(found, func(v Violation) bool { return len(v.Message) > 2000 }) {
 					t.Errorf("%d times: %d violations: %.500v", n, len(found), found)
 				}
 			}
@@ -279,7 +279,7 @@ func BenchmarkCompile(b *testing.B) {
 	}
 }
 
-func BenchmarkArgs(b *testing.B) {
+func BenchmarkDecode(b *testing.B) {
 	for _, row := range []struct{ name, raw, text string }{
 		{"two arguments", twoArguments, `{"customer_id":"C-1042","limit":25}`},
 		{"one of two by default", twoArguments, `{"customer_id":"C-1042"}`},
@@ -292,7 +292,7 @@ func BenchmarkArgs(b *testing.B) {
 			s, text := mustCompile(b, row.raw), []byte(row.text)
 			b.ReportAllocs()
 			for b.Loop() {
-				s.Args(text, nil)
+				s.Decode(text, nil)
 			}
 		})
 	}

@@ -78,7 +78,7 @@ func told(list []Violation) []string {
 
 func TestViolations_unevaluatedProperties(t *testing.T) {
 	s := mustCompile(t, `{"type":"object","properties":{"limit":{"type":"integer","minimum":1}},"unevaluatedProperties":false}`)
-	_, _, found := s.Args([]byte(`{"limit":0,"limt":1}`), nil)
+	_, found := s.Decode([]byte(`{"limit":0,"limt":1}`), nil)
 	want := []string{"/limit: must be at least 1", `/limt: unknown argument "limt" (did you mean "limit"?)`}
 	if diff := cmp.Diff(want, told(found)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -87,13 +87,13 @@ func TestViolations_unevaluatedProperties(t *testing.T) {
 
 func TestViolations_arguments(t *testing.T) {
 	s := mustCompile(t, `{"properties":{"limit":{},"page":{"properties":{"size":{}},"additionalProperties":false}},"additionalProperties":false}`)
-	_, _, found := s.Args([]byte(`{"limt":1,"page":{"sise":1}}`), nil)
+	_, found := s.Decode([]byte(`{"limt":1,"page":{"sise":1}}`), nil)
 	want := []string{`/limt: unknown argument "limt" (did you mean "limit"?)`, `/page/sise: unknown member "sise" (did you mean "size"?)`}
 	if diff := cmp.Diff(want, told(found)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	for text, want := range map[string]string{`[]`: "must be an object, not an array", `null`: "must be an object, not null", `{"a":1} 2`: "is not valid JSON"} {
-		_, _, found := s.Args([]byte(text), nil)
+		_, found := s.Decode([]byte(text), nil)
 		if diff := cmp.Diff([]Violation{{"", want}}, found); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", text, diff)
 		}
@@ -103,7 +103,7 @@ func TestViolations_arguments(t *testing.T) {
 func TestViolations_integerRange(t *testing.T) {
 	s := mustCompile(t, `{"properties":{"ids":{"items":{"type":"integer"}}}}`)
 	text := []byte(`{"ids":[9223372036854775807,9223372036854775808,-1e19]}`)
-	_, _, found := s.Args(text, nil)
+	_, found := s.Decode(text, nil)
 	const words = "must be an integer from -9223372036854775808 to 9223372036854775807"
 	if diff := cmp.Diff([]Violation{{"/ids/1", words}, {"/ids/2", words}}, found); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
