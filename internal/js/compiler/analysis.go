@@ -73,9 +73,8 @@ type promises struct {
 	// promiseDestructured has members that a pattern takes from promises: const { text } =
 	// http.crm.get(url).
 	promiseDestructured []member
-	// promiseUses has promises, and variableUses variables, that are used as text or as a list. The
-	// name of each member is the error message.
-	promiseUses, variableUses []member
+	// promiseUses has promises, and variableUses variables, that are used as text or as a list.
+	promiseUses, variableUses []misuse
 	// promiseArguments has arguments of functions that use their arguments in this way.
 	promiseArguments []argument
 	// promiseVars maps variables that are declared with a promise to the object that returns it:
@@ -116,6 +115,13 @@ type engineLimits struct {
 type member struct {
 	object, name string
 	start, end   file.Idx
+}
+
+// misuse is a use of a promise as a result. Its object is the variable or the object that returns
+// the promise.
+type misuse struct {
+	object, message string
+	start, end      file.Idx
 }
 
 // analysisOf returns the analysis of a tree, which may be nil.

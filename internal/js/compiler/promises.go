@@ -91,12 +91,12 @@ func (c *compilation) checkPromises(a *analysis) {
 			c.checkPromise(m, fmt.Sprintf("did you forget await? write { %s } = await %s", m.name, call))
 		}
 	}
-	for _, m := range a.promiseUses {
-		c.checkUse(a, m, m.object)
+	for _, u := range a.promiseUses {
+		c.checkUse(a, u, u.object)
 	}
-	for _, m := range a.variableUses {
-		if !a.redeclared[m.object] && !a.assigned[m.object] {
-			c.checkUse(a, m, a.promiseVars[m.object])
+	for _, u := range a.variableUses {
+		if !a.redeclared[u.object] && !a.assigned[u.object] {
+			c.checkUse(a, u, a.promiseVars[u.object])
 		}
 	}
 	for _, m := range a.members {
@@ -110,9 +110,9 @@ func (c *compilation) checkPromises(a *analysis) {
 }
 
 // checkUse reports a promise that is used as text or as a list.
-func (c *compilation) checkUse(a *analysis, m member, root string) {
+func (c *compilation) checkUse(a *analysis, u misuse, root string) {
 	if call, ok := c.promisingCall(a, root); ok {
-		c.report(diag.Diagnostic{Severity: c.severityOfUnawaited(), Code: "missing-await", Summary: m.name, Detail: "did you forget await? write await " + call}, m.start, m.end)
+		c.report(diag.Diagnostic{Severity: c.severityOfUnawaited(), Code: "missing-await", Summary: u.message, Detail: "did you forget await? write await " + call}, u.start, u.end)
 	}
 }
 
@@ -228,15 +228,15 @@ const (
 type argument struct {
 	function string // or the object that the function is a member of
 	value    ast.Expression
-	wrong    string
+	message  string
 }
 
 // noteUse records a promise, or a variable, that is used in a wrong way.
-func (a *analysis) noteUse(n ast.Expression, wrong string) {
+func (a *analysis) noteUse(n ast.Expression, message string) {
 	if id, ok := n.(*ast.Identifier); ok {
-		a.variableUses = append(a.variableUses, member{id.Name.String(), wrong, n.Idx0(), n.Idx1()})
+		a.variableUses = append(a.variableUses, misuse{id.Name.String(), message, n.Idx0(), n.Idx1()})
 	} else if root := a.promiseCall(n); root != "" {
-		a.promiseUses = append(a.promiseUses, member{root, wrong, n.Idx0(), n.Idx1()})
+		a.promiseUses = append(a.promiseUses, misuse{root, message, n.Idx0(), n.Idx1()})
 	}
 }
 
@@ -278,18 +278,18 @@ func (a *analysis) visitDestructuring(target, source ast.Node) {
 // object.
 func (a *analysis) visitArguments(n *ast.CallExpression) {
 	function := staticPath(n.Callee)
-	wrong, limit := "", 1
+	message, limit := "", 1
 	switch function {
 	case "JSON.stringify":
-		wrong = promiseAsJSON
+		message = promiseAsJSON
 	case "String":
-		wrong = PromiseAsText
+		message = PromiseAsText
 	case "Array.from":
-		wrong = PromiseAsList
+		message = PromiseAsList
 	case "Object.keys", "Object.values", "Object.entries":
-		wrong = promiseAsObject
+		message = promiseAsObject
 	case "print", "console.log", "console.info", "console.debug", "console.warn", "console.error":
-		wrong, limit = promiseInConsole, len(n.ArgumentList)
+		message, limit = promiseInConsole, len(n.ArgumentList)
 	default:
 		return
 	}
@@ -298,7 +298,7 @@ func (a *analysis) visitArguments(n *ast.CallExpression) {
 		root = dot.Left
 	}
 	for _, value := range n.ArgumentList[:min(limit, len(n.ArgumentList))] {
-		a.promiseArguments = append(a.promiseArguments, argument{staticPath(root), value, wrong})
+		a.promiseArguments = append(a.promiseArguments, argument{staticPath(root), value, message})
 	}
 }
 
@@ -306,7 +306,7 @@ func (a *analysis) visitArguments(n *ast.CallExpression) {
 func (a *analysis) checkArguments() {
 	for _, p := range a.promiseArguments {
 		if _, free := a.globalRef(p.function); free {
-			a.noteUse(p.value, p.wrong)
+			a.noteUse(p.value, p.message)
 		}
 	}
 }
