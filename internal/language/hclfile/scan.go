@@ -50,12 +50,6 @@ func scan(src []byte) ([]heredoc, *scanProblem) {
 	return s.run()
 }
 
-// scanTemplate is scan for a text that is one template.
-func scanTemplate(src []byte) ([]heredoc, *scanProblem) {
-	s := scanner{src: src, levels: []level{{}, {kind: '<'}}}
-	return s.run()
-}
-
 // Outline has the parts at the top level of a file, as offsets in order.
 type Outline struct {
 	// Comments are the starts of the comments that end with their line.
