@@ -353,7 +353,7 @@ func (b *formBuilder) chosen(pointer string, s schema, branches []json.RawMessag
 		return at
 	}
 	for i, branch := range branches {
-		if value != nil && b.fits(b.over(b.parse(branch), s), value) {
+		if value != nil && b.fits(b.fill(b.parse(branch), s), value) {
 			return i
 		}
 	}

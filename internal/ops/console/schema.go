@@ -169,31 +169,31 @@ func (s schemas) parseWithin(j json.RawMessage, depth int) schema {
 		return parsed
 	}
 	if target, ok := s.definitions[parsed.Ref]; ok {
-		parsed = s.over(parsed, s.parseWithin(target, depth-1))
+		parsed = s.fill(parsed, s.parseWithin(target, depth-1))
 	}
 	for _, part := range parsed.AllOf[:min(len(parsed.AllOf), maxFields)] {
 		if parsed.Properties.isCut() {
 			break
 		}
-		parsed = s.over(parsed, s.parseWithin(part, depth-1))
+		parsed = s.fill(parsed, s.parseWithin(part, depth-1))
 	}
 	return parsed
 }
 
-// over is [schema.over] within the budget: schemas that are merged again and again are copied again
+// fill is [schema.fillFrom] within the budget: schemas that are merged again and again are copied again
 // and again.
-func (s schemas) over(over, under schema) schema {
-	if *s.budget -= mergeCost * (len(over.Properties) + len(over.Required) + len(under.Properties) + len(under.Required)); *s.budget < 0 {
-		return over
+func (s schemas) fill(target, from schema) schema {
+	if *s.budget -= mergeCost * (len(target.Properties) + len(target.Required) + len(from.Properties) + len(from.Required)); *s.budget < 0 {
+		return target
 	}
-	return over.over(under)
+	return target.fillFrom(from)
 }
 
 // mergeCost is what a merged name takes of the budget, in bytes that are parsed in the same time.
 const mergeCost = 64
 
-// over fills the missing keywords of s from o.
-func (s schema) over(o schema) schema {
+// fillFrom fills the missing keywords of s from o.
+func (s schema) fillFrom(o schema) schema {
 	if s.Type == nil {
 		s.Type = o.Type
 	}
@@ -264,7 +264,7 @@ func (s schemas) merge(base schema, branch json.RawMessage) json.RawMessage {
 		return branch
 	}
 	base.OneOf, base.AnyOf, base.AllOf, base.Default, base.Ref = nil, nil, nil, nil, ""
-	merged := s.over(b, base)
+	merged := s.fill(b, base)
 	merged.Ref, merged.AllOf = "", nil
 	return merged.json()
 }
