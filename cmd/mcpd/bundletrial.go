@@ -156,7 +156,7 @@ func (t *decisionTrial) examine(ctx context.Context, e env, f *projectFlags, fil
 		return nil
 	}
 	return bundle.Refuse(diag.List{{
-		Code: "bundle-decisions", Summary: fmt.Sprintf("%s about the last %s would change, more than --max-changed-decisions %d: %s", count(trial.Changed, "decision"), count(trial.Candidate.Counts.Calls, "audited call"), t.most, strings.Join(trial.First, "; ")),
+		Code: "bundle-decisions", Summary: fmt.Sprintf("%s about the last %s would change, more than --max-changed-decisions %d: %s", count(trial.Changed, "decision"), count(trial.Candidate.Counts.Calls, "audited call"), t.most, strings.Join(trial.Examples, "; ")),
 		Detail: "see mcpd policy replay", Range: diag.Range{File: "mcpd.hcl"},
 	}})
 }

@@ -273,7 +273,7 @@ func (o *runningServer) replayCalls(ctx context.Context, candidate *engine.Serve
 		return err
 	}
 	judged := comparison.Counts
-	counts.Calls, counts.Same, counts.Unknown, counts.Gone, counts.Reasons = judged.Calls, judged.Same, judged.Unknown, judged.Missing, judged.Reasons
+	counts.Calls, counts.Same, counts.Unknown, counts.Gone, counts.Reasons = judged.Calls, judged.Same, judged.Unknown, judged.Gone, judged.Reasons
 	counts.Judged = judged.Same + judged.Different
 	result.Counts, result.Truncated = &counts, result.Truncated || next > 0
 	return nil

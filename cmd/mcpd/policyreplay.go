@@ -114,7 +114,7 @@ func (x *policyReplay) compare(ctx context.Context, e env, s *engine.Server, pat
 	r := &replay.Replay{Evaluate: s.Inside().Explain, Counts: replay.Counts{Reasons: map[string]int{}, Names: map[string]int{}}}
 	out := &changePrinter{out: bufio.NewWriter(e.text()), asJSON: x.asJSON}
 	var err error
-	r.Counts.Strange, err = audit.Calls(e.resolve(path), last, func(c *audit.Call) error {
+	r.Counts.NoRecords, err = audit.Calls(e.resolve(path), last, func(c *audit.Call) error {
 		if !span.Contains(c.Began) {
 			return nil
 		}
@@ -172,7 +172,7 @@ func (p *changePrinter) end(n replay.Counts) error {
 	if p.asJSON {
 		return p.endJSON(n)
 	}
-	fmt.Fprintf(p.out, "%s: %d decided differently, %d the same, %d unknown, %d of removed items\n", count(n.Calls, "call"), n.Different, n.Same, n.Unknown, n.Missing)
+	fmt.Fprintf(p.out, "%s: %d decided differently, %d the same, %d unknown, %d of removed items\n", count(n.Calls, "call"), n.Different, n.Same, n.Unknown, n.Gone)
 	if n.DifferentPolicy > 0 {
 		fmt.Fprintf(p.out, "  the same: %d denied by another policy\n", n.DifferentPolicy)
 	}
@@ -182,8 +182,8 @@ func (p *changePrinter) end(n replay.Counts) error {
 	for _, name := range mostFirst(n.Names) {
 		fmt.Fprintf(p.out, "  removed: %d of %s\n", n.Names[name], sanitize(name))
 	}
-	if n.Strange > 0 {
-		fmt.Fprintf(p.out, "  skipped: %s, not audit records\n", count(n.Strange, "line"))
+	if n.NoRecords > 0 {
+		fmt.Fprintf(p.out, "  skipped: %s, not audit records\n", count(n.NoRecords, "line"))
 	}
 	return p.out.Flush()
 }

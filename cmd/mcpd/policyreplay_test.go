@@ -303,13 +303,13 @@ func comparison(t *testing.T, s *engine.Server, c *audit.Call) string {
 	change, err := r.Compare(t.Context(), c)
 	n := r.Counts
 	switch {
-	case err != nil || n.Calls != 1 || n.Same+n.Different+n.Unknown+n.Missing != 1:
+	case err != nil || n.Calls != 1 || n.Same+n.Different+n.Unknown+n.Gone != 1:
 		t.Fatalf("%v: %+v", err, n)
 	case change != nil:
 		return "then " + change.Recorded.String() + ", now " + change.Current.String()
 	case n.Unknown == 1:
 		return "unknown: " + strings.Join(slices.Collect(maps.Keys(n.Reasons)), "")
-	case n.Missing == 1:
+	case n.Gone == 1:
 		return "gone"
 	}
 	return "same"
@@ -364,8 +364,8 @@ func TestReplay_boundedReasons(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := r.Counts; n.Missing != 1000 || len(n.Names) != 101 || n.Names["…"] != 900 {
-		t.Errorf("%d missing under %d names, %d of them beyond the bound", n.Missing, len(n.Names), n.Names["…"])
+	if n := r.Counts; n.Gone != 1000 || len(n.Names) != 101 || n.Names["…"] != 900 {
+		t.Errorf("%d gone under %d names, %d of them beyond the bound", n.Gone, len(n.Names), n.Names["…"])
 	}
 }
 

@@ -44,17 +44,17 @@ type Replay struct {
 
 // Counts counts the compared calls.
 type Counts struct {
-	// Calls is the total; each call is Different, Same, Unknown or Missing.
+	// Calls is the total; each call is Different, Same, Unknown or Gone.
 	Calls     int `json:"calls"`
 	Different int `json:"different"`
 	Same      int `json:"same"`
 	// DifferentPolicy counts the Same calls that another policy denies.
 	DifferentPolicy int `json:"same_by_another_policy"`
 	Unknown         int `json:"unknown"`
-	Missing         int `json:"gone"`
-	// Strange counts the lines of the log that are not records. The caller sets it.
-	Strange int `json:"no_records"`
-	// Reasons counts the unknown calls by reason, and Names the Missing calls by name.
+	Gone            int `json:"gone"`
+	// NoRecords counts the lines of the log that are not records. The caller sets it.
+	NoRecords int `json:"no_records"`
+	// Reasons counts the unknown calls by reason, and Names the Gone calls by name.
 	// After a hundred distinct ones, the rest counts under "…".
 	Reasons map[string]int `json:"unknown_reasons"`
 	Names   map[string]int `json:"gone_names"`
@@ -86,8 +86,8 @@ type judgment struct {
 	recorded, current PolicyOutcome
 	// unknown says why the decisions cannot be compared; "" if they can.
 	unknown string
-	// missing means that the item does not exist any more.
-	missing bool
+	// gone means that the item does not exist any more.
+	gone    bool
 	differs bool
 }
 
@@ -114,7 +114,7 @@ func (evaluate Evaluate) judge(ctx context.Context, c *audit.Call) (j judgment, 
 		return j, err
 	}
 	if !e.Found {
-		j.missing, j.unknown = true, ""
+		j.gone, j.unknown = true, ""
 		return j, nil
 	}
 	j.current = decisionOf(&e, c, j.recorded)
@@ -143,8 +143,8 @@ func (evaluate Evaluate) orTemplate(ctx context.Context, of pipeline.Hypothetica
 func (n *Counts) add(c *audit.Call, j judgment) bool {
 	n.Calls++
 	switch {
-	case j.missing:
-		n.Missing++
+	case j.gone:
+		n.Gone++
 		count(&n.Names, c.Name)
 	case j.unknown != "":
 		n.Unknown++
@@ -380,10 +380,10 @@ type Trial struct {
 	Candidate Replay
 	// Serving are the policies in service; nil if there are none.
 	Serving *Replay
-	// Changed counts the decisions, and First describes the first of them, without arguments.
-	Changed int
-	First   []string
-	seen    map[changedDecision]bool
+	// Changed counts the decisions, and Examples describes the first of them, without arguments.
+	Changed  int
+	Examples []string
+	seen     map[changedDecision]bool
 }
 
 // changedDecision is what makes two changes equal.
@@ -393,8 +393,8 @@ type changedDecision struct {
 	recorded, current pipeline.Verdict
 }
 
-// maxFirst bounds [Trial].First.
-const maxFirst = 5
+// maxExamples bounds [Trial].Examples.
+const maxExamples = 5
 
 // Add compares one call.
 func (t *Trial) Add(ctx context.Context, c *audit.Call) error {
@@ -417,8 +417,8 @@ func (t *Trial) Add(ctx context.Context, c *audit.Call) error {
 		t.seen = map[changedDecision]bool{}
 	}
 	t.seen[one] = true
-	if t.Changed++; len(t.First) < maxFirst {
-		t.First = append(t.First, fmt.Sprintf("record %d, %q: recorded %s, with the bundle %s", c.Seq, truncate.Start(c.Name, maxShown), change.Recorded, change.Current))
+	if t.Changed++; len(t.Examples) < maxExamples {
+		t.Examples = append(t.Examples, fmt.Sprintf("record %d, %q: recorded %s, with the bundle %s", c.Seq, truncate.Start(c.Name, maxShown), change.Recorded, change.Current))
 	}
 	return nil
 }
@@ -450,7 +450,7 @@ func (p *Comparison) Compare(ctx context.Context, c *audit.Call) (*Difference, e
 		return nil, err
 	}
 	both := candidate
-	both.unknown, both.missing = cmp.Or(candidate.unknown, serving.unknown), candidate.missing || serving.missing
+	both.unknown, both.gone = cmp.Or(candidate.unknown, serving.unknown), candidate.gone || serving.gone
 	if !p.Counts.add(c, both) {
 		return nil, nil
 	}
@@ -462,5 +462,5 @@ func (p *Comparison) Compare(ctx context.Context, c *audit.Call) (*Difference, e
 	return nil, nil
 }
 
-// maxShown bounds a name in [Trial].First, in bytes.
+// maxShown bounds a name in [Trial].Examples, in bytes.
 const maxShown = 100
