@@ -185,15 +185,15 @@ func (r *recordedCall) test(ctx context.Context, s *engine.Server) (recordedTest
 	}
 	name := r.names.next(r.request.Name, served.Tests)
 	hide := values.redactor(served.Sensitive, s.Inside().Redact, r.recording.Variables())
-	var first *trial
+	var first *testRuns
 	var until *recordedTest
 	for _, candidate := range r.candidates(name, values) {
 		candidate.Hide = hide
-		var tried trial
+		var runs testRuns
 		formatted, err := r.try(candidate, func(block []byte) diag.List {
 			only, problems := served.WithTest(block)
 			if !problems.HasErrors() {
-				tried = tryLater(func(later time.Duration) engine.TestResult { return s.Inside().RunTest(ctx, only, 0, later) })
+				runs = runSoonAndLater(func(later time.Duration) engine.TestResult { return s.Inside().RunTest(ctx, only, 0, later) })
 			}
 			return problems
 		})
@@ -206,14 +206,14 @@ func (r *recordedCall) test(ctx context.Context, s *engine.Server) (recordedTest
 			return recordedTest{}, err
 		}
 		if first == nil {
-			first = &tried
+			first = &runs
 		}
 		test := recordedTest{name, formatted, r.notes(candidate, first.failures())}
 		switch {
-		case tried.soon.Passed() && tried.later.Passed():
+		case runs.soon.Passed() && runs.later.Passed():
 			return test, nil
-		case tried.soon.Passed() && until == nil:
-			test.notes = append(test.notes, "the test depends on the time, and fails later\n"+hide(strings.Join(tried.later.Failures, "\n")))
+		case runs.soon.Passed() && until == nil:
+			test.notes = append(test.notes, "the test depends on the time, and fails later\n"+hide(strings.Join(runs.later.Failures, "\n")))
 			until = &test
 		}
 	}
@@ -239,19 +239,19 @@ func (r *recordedCall) try(c tooltest.RecordedCall, run func(block []byte) diag.
 	return string(text), nil
 }
 
-// trial has the results of a test that runs soon after the call, in another millisecond, and at another
+// testRuns has the results of a test that runs soon after the call, in another millisecond, and at another
 // time of another day of another year. A test that fails soon, with all mocks, does not run later.
-type trial struct{ soon, later engine.TestResult }
+type testRuns struct{ soon, later engine.TestResult }
 
-func tryLater(run func(later time.Duration) engine.TestResult) (t trial) {
+func runSoonAndLater(run func(later time.Duration) engine.TestResult) (t testRuns) {
 	if t.soon = run(1017 * time.Millisecond); t.soon.Passed() || len(t.soon.Missing) > 0 {
 		t.later = run(400*24*time.Hour + 7*time.Hour + 13*time.Minute)
 	}
 	return t
 }
 
-// failures returns the failures of the first run that failed.
-func (t *trial) failures() []string {
+// failures returns those of the first run that has some.
+func (t *testRuns) failures() []string {
 	if t.soon.Passed() {
 		return t.later.Failures
 	}
@@ -259,7 +259,7 @@ func (t *trial) failures() []string {
 }
 
 // problem says why a test that fails soon cannot pass. notes say what its mocks cannot repeat.
-func (t *trial) problem(notes []string) string {
+func (t *testRuns) problem(notes []string) string {
 	differing := slices.DeleteFunc(slices.Clone(t.soon.Missing), func(block string) bool { return slices.Contains(t.later.Missing, block) })
 	if len(differing) > 0 {
 		text := "a host call depends on the time or on a random value, so it differs in each call, and no mock can answer it; make the value an argument of the tool\n  the test would need"
