@@ -44,18 +44,18 @@ func (o *runningServer) try(r control.Request) (any, error) {
 			return nil, err
 		}
 		return control.Stream{Result: struct{}{}, Serve: func(ctx context.Context, conn *control.Conn) {
-			t := tried{server: o.server, conn: conn, operator: operatorOf(ctx, o.attached(conn.UID))}
-			if request.Caller, err = callerAs(t.operator, of.As); err == nil && of.Principal != nil {
-				err = t.recordImpersonation(&request.Caller)
+			c := consoleCall{server: o.server, conn: conn, operator: operatorOf(ctx, o.attached(conn.UID))}
+			if request.Caller, err = callerAs(c.operator, of.As); err == nil && of.Principal != nil {
+				err = c.recordImpersonation(&request.Caller)
 			}
 			if err != nil {
-				t.send(control.TryEvent{Error: err.Error()})
+				c.send(control.TryEvent{Error: err.Error()})
 				return
 			}
 			if of.Record {
-				t.recording, t.plain, t.names = new(tooltest.Recording), plainAs(request.Caller, of.As), &o.recorded
+				c.recording, c.plain, c.names = new(tooltest.Recording), plainAs(request.Caller, of.As), &o.recorded
 			}
-			t.run(ctx, request)
+			c.run(ctx, request)
 		}}, nil
 	})
 }
@@ -109,9 +109,9 @@ func tryArguments(kind call.Kind, arguments json.RawMessage) (json.RawMessage, e
 	return arguments, engine.CheckArguments(arguments)
 }
 
-// tried is a call from the console. As a [call.Emitter] and an [observe.StepReceiver] it sends
+// consoleCall is a call from the console. As a [call.Emitter] and an [observe.StepReceiver] it sends
 // the events of the call to the client.
-type tried struct {
+type consoleCall struct {
 	server   *engine.Server
 	conn     *control.Conn
 	operator identity.Principal
@@ -125,7 +125,7 @@ type tried struct {
 
 // recordedTry is a call from the console that is recorded.
 type recordedTry struct {
-	tried
+	consoleCall
 	*tooltest.Recording
 }
 
@@ -152,10 +152,10 @@ func plainAs(c identity.Caller, as control.As) identity.Caller {
 // socket owns the files that decide who may call what, so that user may be any principal, but not
 // without a record. A caller of the listener needs impersonate: see [pageBackend.authorize]. The request
 // id connects the event with the records of the call.
-func (t tried) recordImpersonation(caller *identity.Caller) error {
+func (c consoleCall) recordImpersonation(caller *identity.Caller) error {
 	p := &caller.Principal
 	caller.Agent.RequestID = cmp.Or(caller.Agent.RequestID, rand.Text())
-	if err := recordOperator(t.server, t.operator, "console.impersonated", map[string]string{
+	if err := recordOperator(c.server, c.operator, "console.impersonated", map[string]string{
 		"principal": p.ID, "kind": string(p.Kind), "issuer": p.Issuer, "request_id": caller.Agent.RequestID,
 	}); err != nil {
 		return errors.New("the server cannot write its audit log, so it makes no calls for other principals")
@@ -175,45 +175,45 @@ func recordOperator(s *engine.Server, operator identity.Principal, name string, 
 
 // run makes the call and asks the client its questions, until it has a result or the client closes
 // its end. It returns when nothing uses the connection.
-func (t tried) run(ctx context.Context, request call.Request) {
-	ctx, t.cancel = context.WithCancelCause(ctx)
+func (c consoleCall) run(ctx context.Context, request call.Request) {
+	ctx, c.cancel = context.WithCancelCause(ctx)
 	answers, asking, closed := make(chan control.TryAnswer), new(atomic.Bool), make(chan struct{})
 	go func() {
 		defer close(closed)
-		t.cancel(t.receive(ctx, asking, answers))
+		c.cancel(c.receive(ctx, asking, answers))
 	}()
 	defer func() {
-		t.cancel(nil)
-		_ = t.conn.SetReadDeadline(time.Now())
+		c.cancel(nil)
+		_ = c.conn.SetReadDeadline(time.Now())
 		<-closed
 	}()
-	request.Emit, request.Debug, request.Cancelled = t, true, cancelledBy
-	if t.recording != nil {
-		request.Emit = recordedTry{t, t.recording}
+	request.Emit, request.Debug, request.Cancelled = c, true, cancelledBy
+	if c.recording != nil {
+		request.Emit = recordedTry{c, c.recording}
 	}
 	began := time.Now()
 	for {
-		result := t.server.Execute(ctx, request)
+		result := c.server.Execute(ctx, request)
 		var invalid *answerError
 		if errors.As(context.Cause(ctx), &invalid) {
-			t.send(control.TryEvent{Error: invalid.Error()})
+			c.send(control.TryEvent{Error: invalid.Error()})
 			return
 		}
 		if result.Ask == nil {
 			row := tryResultOf(result, time.Since(began))
-			t.addTest(ctx, row, request, result)
-			t.send(control.TryEvent{Result: row})
+			c.addTest(ctx, row, request, result)
+			c.send(control.TryEvent{Result: row})
 			return
 		}
 		asking.Store(true)
-		t.send(control.TryEvent{Ask: questionsOf(result.Ask)})
+		c.send(control.TryEvent{Ask: questionsOf(result.Ask)})
 		a, err := answerWithin(ctx, answers, result.Ask.Wait)
 		if err != nil {
-			t.send(control.TryEvent{Error: err.Error()})
+			c.send(control.TryEvent{Error: err.Error()})
 			return
 		}
-		if t.recording != nil {
-			t.recording.Answers(result.Ask.Requests, a.Responses)
+		if c.recording != nil {
+			c.recording.Answers(result.Ask.Requests, a.Responses)
 		}
 		request.Resume = &call.Resume{State: result.Ask.State, Responses: a.Responses}
 	}
@@ -223,14 +223,14 @@ func (t tried) run(ctx context.Context, request call.Request) {
 const recordPatience = time.Minute
 
 // addTest adds the test of a recorded call to its result.
-func (t tried) addTest(ctx context.Context, row *control.TryResult, request call.Request, result call.Result) {
-	if t.recording == nil {
+func (c consoleCall) addTest(ctx context.Context, row *control.TryResult, request call.Request, result call.Result) {
+	if c.recording == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, recordPatience, fmt.Errorf("its test takes longer than %s", recordPatience))
 	defer cancel()
-	recorded := recordedCall{t.recording, request, result, t.plain, t.names}
-	test, err := recorded.test(ctx, t.server)
+	recorded := recordedCall{c.recording, request, result, c.plain, c.names}
+	test, err := recorded.test(ctx, c.server)
 	if err != nil {
 		row.TestProblem = err.Error()
 		return
@@ -267,10 +267,10 @@ func cancelledBy(cause error) call.Cancellation {
 type answerError struct{ error }
 
 // receive passes on the answers of the client until its input ends, and returns why it ended.
-func (t tried) receive(ctx context.Context, asking *atomic.Bool, answers chan<- control.TryAnswer) error {
+func (c consoleCall) receive(ctx context.Context, asking *atomic.Bool, answers chan<- control.TryAnswer) error {
 	for {
 		var a control.TryAnswer
-		switch err := t.conn.Receive(&a); {
+		switch err := c.conn.Receive(&a); {
 		case errors.Is(err, control.ErrLine):
 			return &answerError{err}
 		case errors.Is(err, io.EOF):
@@ -289,30 +289,30 @@ func (t tried) receive(ctx context.Context, asking *atomic.Bool, answers chan<- 
 }
 
 // send sends an event to the client. If that fails, it cancels the call.
-func (t tried) send(event control.TryEvent) {
+func (c consoleCall) send(event control.TryEvent) {
 	event.At = time.Now().UTC()
-	if err := t.conn.Send(event); err != nil && t.cancel != nil {
-		t.cancel(fmt.Errorf("%w: %w", errClosedByClient, err))
+	if err := c.conn.Send(event); err != nil && c.cancel != nil {
+		c.cancel(fmt.Errorf("%w: %w", errClosedByClient, err))
 	}
 }
 
 // Progress sends the progress of the call.
-func (t tried) Progress(done float64, total *float64, message string) {
-	t.send(control.TryEvent{Progress: &control.TryProgress{Done: done, Total: total, Message: message}})
+func (c consoleCall) Progress(done float64, total *float64, message string) {
+	c.send(control.TryEvent{Progress: &control.TryProgress{Done: done, Total: total, Message: message}})
 }
 
 // Log sends a log record of the script.
-func (t tried) Log(level, message string, fields json.RawMessage) {
-	t.send(control.TryEvent{Log: &control.TryLog{Level: level, Message: message, Fields: fields}})
+func (c consoleCall) Log(level, message string, fields json.RawMessage) {
+	c.send(control.TryEvent{Log: &control.TryLog{Level: level, Message: message, Fields: fields}})
 }
 
 // Step sends a step of the call that has ended.
-func (t tried) Step(s observe.Step) {
-	t.send(control.TryEvent{Step: &control.TryStep{Name: s.Name, Began: s.Began.UTC(), DurationMS: milliseconds(s.Took), Failed: s.Failed, Depth: s.Depth}})
+func (c consoleCall) Step(s observe.Step) {
+	c.send(control.TryEvent{Step: &control.TryStep{Name: s.Name, Began: s.Began.UTC(), DurationMS: milliseconds(s.Took), Failed: s.Failed, Depth: s.Depth}})
 }
 
 // CloseStream does nothing: the client cannot reconnect.
-func (t tried) CloseStream() {}
+func (c consoleCall) CloseStream() {}
 
 func questionsOf(ask *call.Ask) []control.TryQuestion {
 	questions := make([]control.TryQuestion, len(ask.Requests))
