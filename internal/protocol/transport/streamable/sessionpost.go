@@ -82,7 +82,7 @@ func (p *sessionPost) open() *stream {
 		return p.stream
 	}
 	p.ctx.Detach()
-	p.stream = p.handler.newStream("p", p.session, p.version, func() { p.ctx.Cancel(nil) })
+	p.stream = p.handler.newStream(responding, p.session, p.version, func() { p.ctx.Cancel(nil) })
 	p.written = make(chan struct{})
 	c := p.handler.newStreamConn(p.w, p.r, p.caller, p.stream, 0)
 	go func() {

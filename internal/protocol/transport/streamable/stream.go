@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,8 +53,16 @@ type stream struct {
 	abandonTimer *time.Timer // calls onAbandoned; nil while a connection is attached
 }
 
-// newStream returns an empty stream of kind "p" for the response to a POST, or
-// "g" for a session's notifications.
+// The id of a stream starts with its kind.
+const (
+	responding = "p" // the response to a POST
+	listening  = "g" // the notifications of a session
+)
+
+// isListening reports whether the id of a stream or of an event belongs to a listening stream.
+func isListening(id string) bool { return strings.HasPrefix(id, listening) }
+
+// newStream returns an empty stream.
 func (h *handler) newStream(kind, session, version string, abandon func()) *stream {
 	s := &stream{
 		id: kind + rand.Text(), session: session, events: h.events, first: 1,
