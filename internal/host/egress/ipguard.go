@@ -31,7 +31,7 @@ type addressRange struct {
 func addressRanges() []addressRange {
 	list := []struct {
 		prefix string
-		zone   addressClass
+		class  addressClass
 	}{
 		{"169.254.169.254/32", classMetadata}, // AWS, Azure, Google and most others
 		{"169.254.170.2/32", classMetadata},   // AWS containers
@@ -83,7 +83,7 @@ func addressRanges() []addressRange {
 	}
 	all := make([]addressRange, len(list))
 	for i, b := range list {
-		all[i] = addressRange{netip.MustParsePrefix(b.prefix), b.zone}
+		all[i] = addressRange{netip.MustParsePrefix(b.prefix), b.class}
 	}
 	return all
 }
@@ -101,18 +101,18 @@ func newAddressClassifier() addressClassifier {
 // address behind NAT64 is at least private.
 func (c addressClassifier) classOf(ip netip.Addr) addressClass {
 	ip = ip.WithZone("").Unmap()
-	z := classPublic
+	class := classPublic
 	for _, b := range c.ranges {
 		if b.prefix.Contains(ip) {
-			z = b.class
+			class = b.class
 			break
 		}
 	}
 	if c.nat64.Contains(ip) {
 		all := ip.As16()
-		z = max(z, c.classOf(netip.AddrFrom4([4]byte(all[12:]))))
+		class = max(class, c.classOf(netip.AddrFrom4([4]byte(all[12:]))))
 	}
-	return z
+	return class
 }
 
 // dialControl returns the Control hook of the dialer, which checks each address before
