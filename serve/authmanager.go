@@ -166,10 +166,10 @@ func (a *authManager) apply(s *engine.Snapshot) error {
 // enforceCredentials makes credentials required from now on, whatever a reload
 // says, if remote is true and the present blocks require them. It reports
 // whether they do.
-func (a *authManager) enforceCredentials(strangers bool) bool {
+func (a *authManager) enforceCredentials(remote bool) bool {
 	now := a.engine.Snapshot()
 	demands := requiresCredentials(now.Auths())
-	a.requireCredentials.Store(demands && (strangers || usesPeerAuth(now)))
+	a.requireCredentials.Store(demands && (remote || usesPeerAuth(now)))
 	return demands
 }
 
