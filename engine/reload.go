@@ -133,7 +133,7 @@ func (s *Server) reload(ctx context.Context, change Change) (report Report, err 
 func (s *Server) settle(ok bool) {
 	if now := s.current.Load(); now != nil {
 		_ = s.guard(func() error {
-			s.builder.Settle(ok, now.catalog)
+			s.builder.BuildServed(ok, now.catalog)
 			return nil
 		})
 	}
@@ -272,7 +272,7 @@ func (s *Server) publish(snap, before *Snapshot, readSecrets bool) {
 // adopt prepares the parts of the server for the calls of a snapshot.
 func (s *Server) adopt(snap *Snapshot) {
 	c := snap.catalog
-	s.builder.Commit(c)
+	s.builder.MarkServed(c)
 	if !s.options.Mode.offline() {
 		s.upstreams.SetServers(c)
 	}
@@ -297,10 +297,10 @@ func (s *Server) restore(before *Snapshot, readSecrets bool) {
 
 // reportLoad logs the result of a load and notifies subscribers. It recovers the panics of
 // subscribers and of [Options].OnEvent.
-func (s *Server) reportLoad(before *Snapshot, mended bool, err error, took time.Duration) {
+func (s *Server) reportLoad(before *Snapshot, fixed bool, err error, took time.Duration) {
 	now := s.current.Load()
 	_ = s.guard(func() error {
-		s.logLoad(before, now, mended, err, took)
+		s.logLoad(before, now, fixed, err, took)
 		return nil
 	})
 	if before == now {
@@ -317,7 +317,7 @@ func (s *Server) reportLoad(before *Snapshot, mended bool, err error, took time.
 }
 
 // logLoad logs and counts the result of a load, and sends its event.
-func (s *Server) logLoad(before, now *Snapshot, mended bool, err error, took time.Duration) {
+func (s *Server) logLoad(before, now *Snapshot, fixed bool, err error, took time.Duration) {
 	if metrics := s.telemetry.metrics; metrics != nil {
 		metrics.Loaded(catalog.LoadOutcome(before != now, err), took)
 	}
@@ -333,7 +333,7 @@ func (s *Server) logLoad(before, now *Snapshot, mended bool, err error, took tim
 	case before == nil:
 		s.options.Logger.Info("loaded", now.logAttrs(took)...)
 		s.emit(Started, took)
-	case before != now || mended:
+	case before != now || fixed:
 		s.options.Logger.Info("reloaded", now.logAttrs(took)...)
 		s.emit(Reloaded, took)
 	}

@@ -371,14 +371,14 @@ func lockFile(l *loader.Lock) LockFile {
 	return LockFile{l.Name, l.Bytes, l.Problems.HasErrors()}
 }
 
-// Settle notes whether the last build is served. If it is not, and its lock file was part of the
-// files ([Options].Lock), the lock file of now, the serving catalog, is in effect again.
-func (b *Builder) Settle(ok bool, now *Catalog) {
+// BuildServed notes whether the last build is served. If it is not, and its lock file was part of the
+// files ([Options].Lock), the lock file of the serving catalog is in effect again.
+func (b *Builder) BuildServed(ok bool, serving *Catalog) {
 	switch {
 	case ok:
 		b.servedLock = b.lock
 	case b.options.Lock != nil && b.options.Accepted != nil && b.servedLock != nil:
-		b.options.Accepted(now.Upstreams, lockFile(b.servedLock))
+		b.options.Accepted(serving.Upstreams, lockFile(b.servedLock))
 	}
 }
 
@@ -454,9 +454,9 @@ func (b *Builder) codeItems(state *buildState) []*Item {
 	return b.codeactItems.items
 }
 
-// Commit notes that a catalog is now serving. Cached results of removed or changed
+// MarkServed notes that a catalog is now serving. Cached results of removed or changed
 // tools are discarded.
-func (b *Builder) Commit(c *Catalog) {
+func (b *Builder) MarkServed(c *Catalog) {
 	b.served = c.base.config
 	if n, _ := b.results.Len(); n > 0 {
 		b.results.Retain(itemKeys(c))

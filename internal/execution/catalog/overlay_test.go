@@ -69,7 +69,7 @@ func TestOverlay_localNamesWin(t *testing.T) {
 	} {
 		tools["t.hcl"].Data = []byte("tool \"" + step.own + "\" {\n  input \"n\" { type = integer }\n  run = \"return 1;\"\n}")
 		c := buildOverlay(t, b, Change{All: true}, Offers{Items: step.offered})
-		b.Commit(c)
+		b.MarkServed(c)
 		var served, left []string
 		for _, e := range c.Entries[Tools] {
 			if served = append(served, e.Name); e.Name == "read" && len(e.Rules) != 1 {
