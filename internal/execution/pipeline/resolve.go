@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/mcpd/mcpd/call"
+	"github.com/mcpd/mcpd/internal/base/truncate"
 	"github.com/mcpd/mcpd/internal/execution/catalog"
 )
 
@@ -100,7 +101,7 @@ func (x *execution) eventKind() string {
 // truncateName shortens a name that is too long for any item, for logs and hooks.
 func truncateName(k call.Kind, name string) string {
 	if limit := catalog.MaxAddress(k); len(name) > limit {
-		return name[:limit] + "…"
+		return truncate.Start(name, limit) + "…"
 	}
 	return name
 }

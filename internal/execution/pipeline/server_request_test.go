@@ -191,3 +191,13 @@ func TestServerRequest_hiddenFromScript(t *testing.T) {
 		t.Errorf("the script continues with %q", told)
 	}
 }
+
+// A name that is cut inside a character would not be valid UTF-8 in logs and hooks.
+func TestTruncateName_wholeCharacters(t *testing.T) {
+	for _, kind := range []call.Kind{call.Tools, call.Resources} {
+		start := strings.Repeat("a", catalog.MaxAddress(kind)-1)
+		if got := truncateName(kind, start+"éé"); got != start+"…" {
+			t.Errorf("%s: the name ends in %q", kind, got[len(got)-5:])
+		}
+	}
+}
