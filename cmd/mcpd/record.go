@@ -250,7 +250,7 @@ func runSoonAndLater(run func(later time.Duration) engine.TestResult) (t testRun
 	return t
 }
 
-// failures returns those of the first run that has some.
+// failures returns the failures of the first run that failed.
 func (t *testRuns) failures() []string {
 	if t.soon.Passed() {
 		return t.later.Failures

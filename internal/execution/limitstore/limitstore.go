@@ -141,7 +141,7 @@ type sharing interface {
 	SharedLimits() (*call.SharedLimits, error)
 }
 
-// open sets limits to those of the state store.
+// open sets limits to the limits of the state store.
 func (s *combinedStore) open() error {
 	store, err := s.states.Open()
 	if err != nil {
