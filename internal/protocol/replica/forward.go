@@ -49,7 +49,7 @@ type Options struct {
 type Forwarder struct {
 	// fixed at creation
 	options   Options
-	owners    *owners
+	addresses *addresses
 	transport *http.Transport
 	buffers   bufferPool
 	logged    authn.LogLimiter
@@ -79,7 +79,7 @@ func NewForwarder(o Options) *Forwarder {
 	if o.Count == nil {
 		o.Count = func(string) {}
 	}
-	f := &Forwarder{options: o, owners: &owners{list: o.Replicas, maxAge: ownersMaxAge}, accept: acceptTimeout, watchEvery: watchEvery}
+	f := &Forwarder{options: o, addresses: &addresses{list: o.Replicas, maxAge: addressMaxAge}, accept: acceptTimeout, watchEvery: watchEvery}
 	f.transport = &http.Transport{
 		DialTLSContext: f.dial, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idleTimeout,
 		DisableCompression: true, MaxResponseHeaderBytes: maxResponseHeader,
@@ -89,7 +89,7 @@ func NewForwarder(o Options) *Forwarder {
 
 // Close closes the connections that no request uses.
 func (f *Forwarder) Close() {
-	f.owners.close()
+	f.addresses.close()
 	f.transport.CloseIdleConnections()
 }
 
@@ -158,7 +158,7 @@ func (f *forwarding) serve() {
 		f.serveHere()
 		return
 	}
-	address, err := f.owners.find(f.r.Context(), f.id.Owner)
+	address, err := f.addresses.find(f.r.Context(), f.id.Owner)
 	switch {
 	case f.r.Context().Err() != nil:
 		f.outcome = observe.ForwardedCanceled
@@ -245,7 +245,7 @@ func (f *forwarding) watch(ctx context.Context) {
 		case <-draining:
 			return
 		case <-tick.C:
-			if address, err := f.owners.find(ctx, f.id.Owner); err == nil && address == "" {
+			if address, err := f.addresses.find(ctx, f.id.Owner); err == nil && address == "" {
 				return
 			}
 		case <-ctx.Done():

@@ -282,7 +282,7 @@ func TestForwarder_streamEnds(t *testing.T) {
 	for name, outcome := range map[string]string{"client": observe.ForwardedCanceled, "drain": observe.ForwardedCanceled, "owner is presumed dead": observe.ForwardedBroken} {
 		t.Run(strings.ReplaceAll(name, " ", "_"), func(t *testing.T) {
 			l := newLab(t, secret)
-			l.forwarder.watchEvery, l.forwarder.owners.maxAge = time.Millisecond, time.Millisecond
+			l.forwarder.watchEvery, l.forwarder.addresses.maxAge = time.Millisecond, time.Millisecond
 			ended := make(chan struct{})
 			l.serve("owner", keys(t, secret), func(w http.ResponseWriter, r *http.Request) {
 				_ = http.NewResponseController(w).Flush()
@@ -325,14 +325,14 @@ func TestForwarder_databaseAway(t *testing.T) {
 	l.want("POST", "owner", 200, observe.ForwardedServed)
 }
 
-// TestOwners_find: requests for processes that are gone share reads of the list.
-func TestOwners_find(t *testing.T) {
+// TestAddresses_find: requests for processes that are gone share reads of the list.
+func TestAddresses_find(t *testing.T) {
 	l := newLab(t, secret)
 	l.set("one", "192.0.2.1:1", nil)
 	var all sync.WaitGroup
 	for range 200 {
 		all.Go(func() {
-			if address, err := l.forwarder.owners.find(t.Context(), "gone"); err != nil || address != "" {
+			if address, err := l.forwarder.addresses.find(t.Context(), "gone"); err != nil || address != "" {
 				t.Errorf("%q, %v", address, err)
 			}
 		})
@@ -343,17 +343,17 @@ func TestOwners_find(t *testing.T) {
 	}
 	l.set("two", "192.0.2.2:1", nil) // known only to the next read
 	for process, want := range map[string]string{"one": "192.0.2.1:1", "two": "192.0.2.2:1"} {
-		if address, err := l.forwarder.owners.find(t.Context(), process); err != nil || address != want {
+		if address, err := l.forwarder.addresses.find(t.Context(), process); err != nil || address != want {
 			t.Errorf("%s: %q, %v", process, address, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := l.forwarder.owners.find(ctx, "gone"); err != nil && !errors.Is(err, context.Canceled) {
+	if _, err := l.forwarder.addresses.find(ctx, "gone"); err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	l.forwarder.Close()
-	if _, err := l.forwarder.owners.find(t.Context(), "gone"); !errors.Is(err, errClosed) {
+	if _, err := l.forwarder.addresses.find(t.Context(), "gone"); !errors.Is(err, errClosed) {
 		t.Errorf("after Close: %v", err)
 	}
 }
