@@ -27,17 +27,10 @@ type replica struct {
 // store is a [state.Store].
 type store struct {
 	// Fixed at creation.
-	pool     *pgxpool.Pool
-	beatPool *pgxpool.Pool // one connection, for heartbeats
-	counter  *counter
-	config   *pgx.ConnConfig
-	address  string
-	schema   string
-	quoted   string
-	channel  string
-	options  state.Options
-	cipher   *atRest
-	hooks    hooks
+	database
+	options state.Options
+	counter *counter
+	hooks   hooks
 	// ctx ends when the store is closed, and with it all operations.
 	ctx          context.Context
 	cancel       context.CancelFunc
@@ -48,12 +41,36 @@ type store struct {
 	turns [64]chan struct{}
 	seed  maphash.Seed
 
+	received int64 // the last message; used by start, and then by pollAlways only
+
 	// registering is held while the replica takes a new id.
 	registering sync.Mutex
 
-	mu     sync.Mutex
+	mu     sync.Mutex // guards all fields below
 	closed bool
-	me     replica
+	keys   []storedKey
+	registration
+	startedWork
+	// watches and receivers hear of changes and messages of other replicas.
+	watches   map[string]*watch
+	receivers []func(state.Message)
+}
+
+// database is the schema of a store, and its connections. It is fixed at creation.
+type database struct {
+	pool     *pgxpool.Pool
+	beatPool *pgxpool.Pool // one connection, for heartbeats
+	config   *pgx.ConnConfig
+	address  string
+	schema   string
+	quoted   string
+	channel  string
+	cipher   *atRest
+}
+
+// registration is this store as a replica that others know by its heartbeats.
+type registration struct {
+	me replica
 	// former are the ids under which this replica was presumed dead.
 	former map[string]bool
 	// clock is the time of the database at the local time measured, which has a monotonic reading.
@@ -62,27 +79,28 @@ type store struct {
 	// beaten is the time of the last heartbeat. Others are not removed before removeFrom.
 	beaten, removeFrom time.Time
 	failure            error // of the last heartbeat
-	keys               []storedKey
-	flights            map[state.Nonce]*flight
-	unsettled          map[state.Nonce]unsettled
-	// unstarted are tasks that this replica may have been given to run, and does not run.
-	unstarted map[string]replica
-	watches   map[string]*watch
-	receivers []func(state.Message)
 	// about returns what this replica says about itself; nil says nothing.
 	about    func() state.ReplicaInfo
 	lastInfo []byte // the JSON of what it returned last
+}
+
+// startedWork is the work that goroutines of this replica do or wait for.
+type startedWork struct {
+	flights   map[state.Nonce]*flight
+	unsettled map[state.Nonce]unsettled
+	// unstarted are tasks that this replica may have been given to run, and does not run.
+	unstarted map[string]replica
 	// resultsAgain is the time of the next attempt after a failed one for a result.
 	resultsAgain time.Time
-
-	received int64 // the last message; used by start, and then by pollAlways only
 }
 
 func newStore(config *pgxpool.Config, schema string, o state.Options, h hooks) *store {
 	s := &store{
-		config: config.ConnConfig, address: address(config.ConnConfig), schema: schema, quoted: pgx.Identifier{schema}.Sanitize(), channel: "mcpd_state_" + schema,
-		options: o, hooks: h, pollRequests: make(chan struct{}, 1), repairs: make(chan bool, 1), seed: maphash.MakeSeed(), former: map[string]bool{}, beaten: time.Now(),
-		flights: map[state.Nonce]*flight{}, unsettled: map[state.Nonce]unsettled{}, unstarted: map[string]replica{}, watches: map[string]*watch{},
+		database: database{config: config.ConnConfig, address: address(config.ConnConfig), schema: schema, quoted: pgx.Identifier{schema}.Sanitize(), channel: "mcpd_state_" + schema},
+		options:  o, hooks: h, pollRequests: make(chan struct{}, 1), repairs: make(chan bool, 1), seed: maphash.MakeSeed(),
+		registration: registration{former: map[string]bool{}, beaten: time.Now()},
+		startedWork:  startedWork{flights: map[state.Nonce]*flight{}, unsettled: map[state.Nonce]unsettled{}, unstarted: map[string]replica{}},
+		watches:      map[string]*watch{},
 	}
 	for i := range s.turns {
 		s.turns[i] = make(chan struct{}, 1)
