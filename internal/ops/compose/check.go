@@ -237,7 +237,7 @@ func (p *problems) upstreams(d *Deployment) {
 			case container.ReservedBy(host) != "":
 				p.add("the name is reserved: %s", container.ReservedBy(host))
 			case taken:
-				p.add("its host name, %s, is also the host name of %s", host, clipped(other))
+				p.add("its host name, %s, is also that of %s", host, clipped(other))
 			default:
 				hosts[host] = u.Name
 			}
