@@ -17,8 +17,8 @@ type Claim struct {
 	Answer []byte
 }
 
-// Phases of a claim. A claimed nonce without a flight in this process is lost. For an
-// notStored claim the answer did not fit into the store.
+// Phases of a claim. A claimed nonce without a flight in this process is lost. The
+// answer of a notStored claim did not fit into the store.
 const (
 	claimed = iota
 	answered
