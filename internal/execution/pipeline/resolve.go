@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"encoding/json"
+	"unicode/utf8"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/internal/base/truncate"
@@ -98,10 +99,11 @@ func (x *execution) eventKind() string {
 	return x.kind().String()
 }
 
-// truncateName shortens a name that is too long for any item, for logs and hooks.
+// truncateName shortens a name that is too long for any item, for logs and hooks. It does not split
+// characters. The result is also too long for any item, so that it finds none.
 func truncateName(k call.Kind, name string) string {
 	if limit := catalog.MaxAddress(k); len(name) > limit {
-		return truncate.Start(name, limit) + "…"
+		return truncate.Start(name, limit+utf8.UTFMax-1) + "…"
 	}
 	return name
 }

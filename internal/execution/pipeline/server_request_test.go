@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/fstest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/mcpd/mcpd/call"
 	"github.com/mcpd/mcpd/identity"
@@ -192,12 +193,18 @@ func TestServerRequest_hiddenFromScript(t *testing.T) {
 	}
 }
 
-// A name that is cut inside a character would not be valid UTF-8 in logs and hooks.
-func TestTruncateName_wholeCharacters(t *testing.T) {
+// A name that is cut inside a character would not be valid UTF-8 in logs and hooks. A shortened name
+// that an item may have would find this item.
+func TestTruncateName_character(t *testing.T) {
 	for _, kind := range []call.Kind{call.Tools, call.Resources} {
-		start := strings.Repeat("a", catalog.MaxAddress(kind)-1)
-		if got := truncateName(kind, start+"éé"); got != start+"…" {
-			t.Errorf("%s: the name ends in %q", kind, got[len(got)-5:])
+		limit := catalog.MaxAddress(kind)
+		for _, character := range []string{"a", "é", "€", "😀"} {
+			for start := range 8 {
+				got := truncateName(kind, strings.Repeat("a", limit-start)+strings.Repeat(character, 20))
+				if !utf8.ValidString(got) || len(got) <= limit || len(got) > limit+8 {
+					t.Errorf("%s with %s at %d: %d bytes, the end is %q", kind, character, limit-start, len(got), got[len(got)-8:])
+				}
+			}
 		}
 	}
 }
