@@ -16,7 +16,7 @@ import (
 // Redact returns text with "[secret:name]" in place of each value that was resolved, or that a
 // variable or file holds. Values of six bytes and more are found through any nesting of JSON,
 // script, URL and HTML escapes, in any case, in base64 at any position of a longer text, in
-// hexadecimal and in quoted-printable, even across line breaks; docs/reference/permissions.md
+// hexadecimal and in quoted-printable, even across line breaks; docs/reference/configuration.md
 // lists the forms. Of values of four and five bytes the usual forms are found. Shorter values
 // are not replaced. Text without values is returned unchanged, except that the end of truncated
 // text is redacted if it may be part of a value.
