@@ -133,7 +133,7 @@ func TestLayout_noUnusedImports(t *testing.T) {
 
 // TestLayout_inDecision compares the documented table with the enforced one.
 func TestLayout_inDecision(t *testing.T) {
-	decision, err := os.ReadFile("docs/project/decisions/0002-packages-beside-the-table.md")
+	decision, err := os.ReadFile("docs/project/decisions/0002-packages.md")
 	if err != nil {
 		t.Fatal(err)
 	}
