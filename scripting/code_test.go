@@ -443,7 +443,7 @@ func TestImports_runAndKeepPlaces(t *testing.T) {
 
 // FuzzCode checks that compiling terminates, and that ranges are in the code.
 func FuzzCode(f *testing.F) {
-	for _, seed := range []string{ofTheRFC, "search_web(a=1)", "import os\nx = 5", "async function* g() {}\n1", "const a: number = 1", "for (x of []) {}", "({a} = 1)", "print(f'x')", "\v\n0", "\u00a0\n```"} {
+	for _, seed := range []string{ofTheRFC, "search_web(a=1)", "import os\nx = 5", "async function* g() {}\n1", "const a: number = 1", "for (x of []) {}", "({a} = 1)", "print(f'x')", "\v\n0", "\u00a0\n```", "import\xff"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -469,6 +469,21 @@ func FuzzCode(f *testing.F) {
 			t.Fatalf("%q in another process: %v", text, err)
 		}
 	})
+}
+
+// The removed text would differ in another process, where JSON cannot have it.
+func TestCode_invalidUTF8(t *testing.T) {
+	for code, want := range map[string]string{
+		"import\xff":                 "1:7",
+		"import x from '\xff'\n1":    "1:16",
+		"```\xff\n1\n```":            "1:4",
+		"const a = 1 // \xff\nawait": "1:16",
+	} {
+		p, list := Compile(codeOf(code))
+		if p != nil || len(list) != 1 || fmt.Sprintf("%d:%d", list[0].Range.Start.Line, list[0].Range.Start.Column) != want || !strings.Contains(list[0].Summary, "UTF-8") {
+			t.Errorf("%q: %v, want an error at %s", code, list, want)
+		}
+	}
 }
 
 func TestCode_fence(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"sync"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/dop251/goja"
 	"github.com/dop251/goja/parser"
@@ -35,7 +36,11 @@ func Compile(src source.Source) (*Program, diag.List) {
 	src = trialOnce(src)
 	text := src.Text.Body()
 	var removed *importRemover
-	if src.Kind == source.Code {
+	switch {
+	case src.Kind != source.Code:
+	case !utf8.ValidString(text): // the parser reports the first invalid byte, also in a fence or an import
+		removed = &importRemover{}
+	default:
 		around := fenced(text)
 		text, removed = removeImports(around.without(text))
 		removed.fence = around
